@@ -1,6 +1,7 @@
 #include "base/records.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -39,35 +40,29 @@ RecordWriter& RecordWriter::begin(std::string_view kind) {
   return *this;
 }
 
-RecordWriter& RecordWriter::text(std::string_view value) {
+void RecordWriter::put(std::string_view text) {
   text_ += '\t';
-  for (const char c : value) {
+  for (const char c : text) {
     if (c == '\t') text_ += "\\t";
     if (c == '\n') text_ += "\\n";
     if (c == '\\') text_ += "\\\\";
     if (c != '\t' && c != '\n' && c != '\\') text_ += c;
   }
-  return *this;
 }
 
-RecordWriter& RecordWriter::number(double value) {
+void RecordWriter::put(double value) {
   text_ += '\t';
   append(text_, value);
-  return *this;
 }
 
-RecordWriter& RecordWriter::number(std::optional<double> value) {
-  return value ? number(*value) : text(kAbsent);
-}
-
-RecordWriter& RecordWriter::integer(std::int64_t value) {
+void RecordWriter::put_integer(std::int64_t value) {
   text_ += '\t';
   append(text_, value);
-  return *this;
 }
 
-RecordWriter& RecordWriter::time(std::optional<Nanoseconds> value) {
-  return value ? time(*value) : text(kAbsent);
+RecordWriter& RecordWriter::to_end(const std::map<std::string, double>& amounts) {
+  for (const auto& [name, amount] : amounts) (*this)(name, amount);
+  return *this;
 }
 
 std::string RecordWriter::take() {
@@ -103,55 +98,54 @@ std::string_view RecordReader::field() {
   return found;
 }
 
-std::string RecordReader::text() {
+void RecordReader::get(std::string& value) {
+  value.clear();
   const std::string_view raw = field();
-  std::string text;
-  text.reserve(raw.size());
+  value.reserve(raw.size());
   for (std::size_t i = 0; i < raw.size(); ++i) {
     if (raw[i] != '\\') {
-      text += raw[i];
+      value += raw[i];
       continue;
     }
     const std::optional<char> c = i + 1 < raw.size() ? unescaped(raw[++i]) : std::nullopt;
     if (!c) {
       failed_ = true;
-      return {};
+      return value.clear();
     }
-    text += *c;
+    value += *c;
   }
-  return text;
 }
 
-double RecordReader::number() {
-  const std::optional<double> value = parsed<double>(field());
-  failed_ = failed_ || !value;
-  return failed_ ? 0 : *value;
-}
-
-std::optional<double> RecordReader::optional_number() {
-  const std::string_view text = field();
-  if (text == kAbsent) return std::nullopt;
-  const std::optional<double> value = parsed<double>(text);
-  failed_ = failed_ || !value;
-  return failed_ ? std::nullopt : value;
+void RecordReader::get(double& value) {
+  const std::optional<double> number = parsed<double>(field());
+  check(number && std::isfinite(*number));
+  value = failed_ ? 0 : *number;
 }
 
 std::int64_t RecordReader::integer(std::int64_t least, std::int64_t most) {
   const std::optional<std::int64_t> value = parsed<std::int64_t>(field());
-  failed_ = failed_ || !value || *value < least || *value > most;
+  check(value && *value >= least && *value <= most);
   return failed_ ? 0 : *value;
 }
 
-Nanoseconds RecordReader::time() {
+void RecordReader::get(Nanoseconds& value) {
   using Limits = std::numeric_limits<std::int64_t>;
   // A quarter of the range, so that the difference of two times never overflows.
-  return Nanoseconds(integer(Limits::min() / 4, Limits::max() / 4));
+  value = Nanoseconds(integer(Limits::min() / 4, Limits::max() / 4));
 }
 
-std::optional<Nanoseconds> RecordReader::optional_time() {
-  if (fields_.substr(0, fields_.find('\t')) != kAbsent) return time();
-  field();
-  return std::nullopt;
+bool RecordReader::take_none() {
+  const bool is_none = fields_.substr(0, fields_.find('\t')) == kAbsent;
+  if (is_none) field();
+  return is_none;
+}
+
+RecordReader& RecordReader::to_end(std::map<std::string, double>& amounts) {
+  while (has_field()) {
+    const std::string name = take<std::string>();
+    this->amounts(amounts[name]);
+  }
+  return *this;
 }
 
 }  // namespace gpumeter

@@ -165,8 +165,8 @@ App::App(Options options, config::Config config, const Clock& clock)
              [this](const jobs::Notice& notice) {
                log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
              },
-             machine_, [runs = saved_runs_](jobs::SavedRuns saved) { runs->put(std::move(saved)); },
-             config_.get()->of<Paths>().procfs, "/etc/subuid", config_.get()->of<DeviceLabels>()},
+             machine_, &saved_runs_->now, config_.get()->of<Paths>().procfs, "/etc/subuid",
+             config_.get()->of<DeviceLabels>()},
             config_.get()->of<jobs::Settings>(), config_.get()->of<jobs::Limits>()) {
   pages_.select(config_.get()->of<PageSelection>());
 }
@@ -206,7 +206,7 @@ Result<Done> App::start() {
   if (config.of<jobs::Settings>().enabled) {
     start_jobs(std::move(job_sockets));
   } else {
-    saved_runs_->put({});
+    saved_runs_->now.publish({});
   }
   std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry& entry : builtin_collectors()) {
@@ -243,12 +243,12 @@ void App::make_fleet(const config::Config& config) {
 }
 
 void App::start_jobs(std::vector<jobs::PassedSocket> sockets) {
-  if (const std::optional<RunsShelf::Earlier> earlier = saved_runs_->take_earlier()) {
-    const Result<Done> resumed = jobs_.resume(earlier->runs, earlier->is_of_this_boot);
-    if (!resumed) {
-      log_.error("the runs of jobs in figures.state are not understood; they start again",
-                 {{"error", resumed.error().message()}});
-    }
+  const auto earlier = saved_runs_->earlier.get();
+  saved_runs_->earlier.publish({});
+  const Result<Done> resumed = jobs_.resume(earlier->sections, earlier->is_of_this_boot);
+  if (!resumed) {
+    log_.error("the runs of jobs in figures.state are not understood; they start again",
+               {{"error", resumed.error().message()}});
   }
   jobs_.start(std::move(sockets));
 }

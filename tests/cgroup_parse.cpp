@@ -25,21 +25,21 @@ void print_path(const gpumeter::cgroup::Path& path) {
   print("slurm_node", path.slurm.node);
   print("slurm_uid", path.slurm.uid);
   print("slurm_side", path.slurm.daemon ? "slurmstepd" : "");
+  print("slice", gpumeter::cgroup::unescaped(path.slice));
+  if (path.deleted) print("deleted", "true");
+  if (path.namespaced) print("namespaced", "true");
 }
 
 void print_attribution(const gpumeter::cgroup::Attribution& attribution) {
   print("kind", to_string(attribution.kind));
   print("workload", attribution.workload);
   print("unit", attribution.unit);
-  print("slice", attribution.slice);
   print("container_id", attribution.container_id);
   print("container_runtime", attribution.container_runtime);
   print("pod_uid", attribution.pod_uid);
   print("slurm_job", attribution.slurm_job);
   print("slurm_sluid", attribution.slurm_sluid);
   if (attribution.uid) print("uid", std::to_string(*attribution.uid));
-  if (attribution.deleted) print("deleted", "true");
-  if (attribution.namespaced) print("namespaced", "true");
 }
 
 }  // namespace

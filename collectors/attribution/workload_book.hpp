@@ -23,6 +23,11 @@ struct WorkloadId {
   auto operator<=>(const WorkloadId&) const = default;
 };
 
+template <class Fields>
+void fields(Fields& f, WorkloadId& id) {
+  f.named(id.kind, cgroup::kKindNames)(id.name).check(!id.name.empty());
+}
+
 /// Processes without a group, and the use of a device while it has no process.
 inline WorkloadId unattributed() { return {cgroup::Kind::unattributed, "unattributed"}; }
 
@@ -64,6 +69,21 @@ struct WorkloadFacts {
   /// Adds one more process, whose real user is `real_uid`. Returns true if a fact changed.
   bool merge(const cgroup::Attribution& process, std::optional<std::uint32_t> real_uid);
 };
+
+/// A text of the facts: its label of gpu_workload_info, and where a process of the workload has it.
+struct WorkloadFact {
+  const char* label;  ///< null: none
+  Common<std::string> WorkloadFacts::*common;
+  std::string cgroup::Attribution::*of_process;
+};
+inline constexpr WorkloadFact kWorkloadFacts[] = {
+    {"unit", &WorkloadFacts::unit, &cgroup::Attribution::unit},
+    {"container_id", &WorkloadFacts::container_id, &cgroup::Attribution::container_id},
+    {"container_runtime", &WorkloadFacts::container_runtime, &cgroup::Attribution::container_runtime},
+    {"pod_uid", &WorkloadFacts::pod_uid, &cgroup::Attribution::pod_uid},
+    {"slurm_job", &WorkloadFacts::slurm_job, &cgroup::Attribution::slurm_job},
+    {"slurm_sluid", &WorkloadFacts::slurm_sluid, &cgroup::Attribution::slurm_sluid},
+    {nullptr, &WorkloadFacts::group, &cgroup::Attribution::group}};
 
 /// The state shared by the meters of all devices: the workloads, their facts and limit, and the last use of
 /// each device. Any thread; calls wait only for the mutex.

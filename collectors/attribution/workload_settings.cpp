@@ -41,10 +41,6 @@ constexpr Nanoseconds kEvery = std::chrono::seconds(1);
 // The lookup of a user's name may take long.
 constexpr auto kAnyway = std::chrono::minutes(1);
 
-void add(std::vector<Label>& labels, const char* name, const Common<std::string>& fact) {
-  if (fact.value()) labels.push_back({name, *fact.value()});
-}
-
 // An unattributed workload is measured: a driver that lists no process reports that no process uses the
 // device.
 std::string source_of(const WorkloadBook::Workload& workload) {
@@ -62,12 +58,10 @@ std::vector<Label> labels_of(const WorkloadBook::Workload& workload, const Workl
   const WorkloadFacts& facts = workload.facts;
   std::vector<Label> labels = {{"kind", std::string(to_string(workload.id.kind))},
                                {"workload", workload.id.name}};
-  add(labels, "unit", facts.unit);
-  add(labels, "container_id", facts.container_id);
-  add(labels, "container_runtime", facts.container_runtime);
-  add(labels, "pod_uid", facts.pod_uid);
-  add(labels, "slurm_job", facts.slurm_job);
-  add(labels, "slurm_sluid", facts.slurm_sluid);
+  for (const WorkloadFact& fact : kWorkloadFacts) {
+    const std::optional<std::string>& text = (facts.*fact.common).value();
+    if (fact.label != nullptr && text) labels.push_back({fact.label, *text});
+  }
   if (facts.uid.value()) labels.push_back({"user", user_of(workload, *facts.uid.value(), settings)});
   labels.push_back({"source", source_of(workload)});
   return labels;

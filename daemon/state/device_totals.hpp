@@ -1,14 +1,17 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "base/records.hpp"
 #include "base/result.hpp"
 #include "collectors/api/sample.hpp"
 #include "collectors/api/series.hpp"
@@ -20,20 +23,48 @@ namespace gpumeter {
 class DeviceTotals {
  public:
   /// A counter by its family and its own labels; the device's labels may change.
-  static std::string key_of(const SeriesSpec& series);
+  static std::string key_of(const SeriesSpec& series) {
+    std::string key(series.family->name);
+    for (const Label& label : series.labels) key += "," + label.name + "=" + label.value;
+    return key;
+  }
 
-  std::optional<double> find(const std::string& key) const GPUMETER_EXCLUDES(mutex_);
+  std::optional<double> find(const std::string& key) const GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    const auto found = totals_.find(key);
+    return found == totals_.end() ? std::nullopt : found->second;
+  }
   /// From now on, put() writes these counters, in this order. Other counters keep their totals.
-  void plan(std::span<const std::string> keys) GPUMETER_EXCLUDES(mutex_);
+  void plan(std::span<const std::string> keys) GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    planned_.clear();
+    for (const std::string& key : keys) planned_.push_back(&totals_[key]);
+  }
   struct Value {
     double total;
     ReadStatus status;
   };
   /// A value without the status `ok` is not yet known, so the earlier total is kept. Allocates nothing.
-  void put(std::span<const Value> values) noexcept GPUMETER_EXCLUDES(mutex_);
+  void put(std::span<const Value> values) noexcept GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    const std::size_t count = std::min(values.size(), planned_.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      if (values[i].status == ReadStatus::ok) *planned_[i] = values[i].total;
+    }
+  }
 
-  std::map<std::string, double> all() const GPUMETER_EXCLUDES(mutex_);
-  void set(const std::string& key, double total) GPUMETER_EXCLUDES(mutex_);
+  std::map<std::string, double> all() const GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    std::map<std::string, double> known;
+    for (const auto& [key, total] : totals_) {
+      if (total) known.emplace(key, *total);
+    }
+    return known;
+  }
+  void set(const std::string& key, double total) GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    totals_[key] = total;
+  }
 
  private:
   mutable Mutex mutex_;
@@ -50,16 +81,59 @@ class TotalsBook {
   static constexpr std::size_t kMostCounters = 4096;
 
   /// Creates an empty one for a device that is not known.
-  std::shared_ptr<DeviceTotals> of(const std::string& uuid) GPUMETER_EXCLUDES(mutex_);
+  std::shared_ptr<DeviceTotals> of(const std::string& uuid) GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    std::shared_ptr<DeviceTotals>& totals = devices_[uuid];
+    if (totals == nullptr) totals = std::make_shared<DeviceTotals>();
+    return totals;
+  }
 
   /// The device was forgotten: its counters start from 0 if it returns.
-  void forget(const std::string& uuid) GPUMETER_EXCLUDES(mutex_);
+  void forget(const std::string& uuid) GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    devices_.erase(uuid);
+  }
 
   /// The section of the state file.
-  std::string save() const GPUMETER_EXCLUDES(mutex_);
-  Result<Done> load(std::string_view section) GPUMETER_EXCLUDES(mutex_);
+  std::string save() const GPUMETER_EXCLUDES(mutex_) {
+    RecordWriter out;
+    const MutexLock lock(mutex_);
+    for (const auto& [uuid, totals] : devices_) {
+      const std::map<std::string, double> all = totals->all();
+      if (!all.empty()) out.begin(kDevice)(uuid);
+      for (const auto& [key, total] : all) out.begin(kCounter)(key, total);
+    }
+    return out.take();
+  }
+  Result<Done> load(std::string_view section) GPUMETER_EXCLUDES(mutex_) {
+    std::map<std::string, std::shared_ptr<DeviceTotals>> devices;
+    std::shared_ptr<DeviceTotals> device;
+    std::size_t counters = 0;
+    RecordReader in(section);
+    while (in.next()) {
+      if (in.kind() == kDevice && devices.size() < kMostDevices) {
+        device = std::make_shared<DeviceTotals>();
+        counters = 0;
+        in.check(devices.emplace(in.take<std::string>(), device).second);
+      } else if (in.kind() == kCounter && device != nullptr && counters++ < kMostCounters) {
+        const auto key = in.take<std::string>();
+        double total = 0;
+        in.amounts(total);
+        device->set(key, total);
+      } else {
+        in.fail();
+      }
+    }
+    if (in.failed()) return Error("the counters of devices, line " + std::to_string(in.line()));
+    const MutexLock lock(mutex_);
+    devices_ = std::move(devices);
+    return Done{};
+  }
 
  private:
+  static constexpr std::string_view kDevice = "device";
+  static constexpr std::string_view kCounter = "counter";
+
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<DeviceTotals>> devices_ GPUMETER_GUARDED_BY(mutex_);
 };

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -18,7 +17,7 @@ namespace gpumeter {
 namespace {
 
 constexpr std::string_view kMagic = "gpumeter-state";
-constexpr std::int64_t kVersion = 1;
+constexpr int kVersion = 1;
 constexpr std::string_view kSection = "section";
 constexpr std::string_view kEnd = "end";
 
@@ -33,7 +32,7 @@ bool take_checksum(std::string_view& text) {
 }
 
 /// Returns the length of the first `lines` lines; npos if there are fewer.
-std::size_t length_of(std::string_view text, std::int64_t lines) {
+std::size_t length_of(std::string_view text, std::uint64_t lines) {
   std::size_t length = 0;
   for (; lines > 0; --lines) {
     const std::size_t end = text.find('\n', length);
@@ -53,18 +52,16 @@ std::string_view take_line(std::string_view& text) {
 bool take_header(std::string_view& text, SavedState& state) {
   if (text.empty()) return false;
   RecordReader header(take_line(text));
-  if (!header.next() || header.kind() != kMagic || header.integer(0, kVersion) != kVersion) return false;
-  state.machine_id = header.text();
-  state.boot_id = header.text();
-  state.saved_at = header.time();
+  if (!header.next() || header.kind() != kMagic || header.take<int>() != kVersion) return false;
+  header(state.machine_id, state.boot_id, state.saved_at);
   return !header.failed() && !header.has_field();
 }
 
 bool take_section(std::string_view& text, StateSections& sections) {
   RecordReader head(take_line(text));
   if (!head.next() || head.kind() != kSection) return false;
-  std::string name = head.text();
-  const std::int64_t lines = head.integer(0, std::numeric_limits<std::int64_t>::max());
+  auto name = head.take<std::string>();
+  const auto lines = head.take<std::uint64_t>();
   const std::size_t length = length_of(text, lines);
   if (head.failed() || head.has_field() || length == std::string_view::npos) return false;
   const bool is_new = sections.emplace(std::move(name), text.substr(0, length)).second;
@@ -131,11 +128,11 @@ const std::string& SavedState::section(const std::string& name) const {
 
 std::string encode(const SavedState& state) {
   RecordWriter header;
-  header.begin(kMagic).integer(kVersion).text(state.machine_id).text(state.boot_id).time(state.saved_at);
+  header.begin(kMagic)(kVersion, state.machine_id, state.boot_id, state.saved_at);
   std::string text = header.take();
   for (const auto& [name, lines] : state.sections) {
     RecordWriter head;
-    head.begin(kSection).text(name).integer(std::count(lines.begin(), lines.end(), '\n'));
+    head.begin(kSection)(name, std::ranges::count(lines, '\n'));
     text += head.take() + lines;
   }
   return text + std::string(kEnd) + '\t' + checksum_of(text) + '\n';
@@ -260,15 +257,20 @@ void FiguresFile::save_last() {
   }
 }
 
-// Logs the first of several failures.
 bool FiguresFile::save() {
-  const SavedState state = now();
-  const Result<Done> saved = replace_state_file(folders_.state, kName, encode(state));
-  if (!saved && !std::exchange(has_failed_, true)) {
-    log_.warn("figures cannot be saved; the daemon retries every 10 s", {{"error", saved.error().message()}});
+  return write(folders_.state, kName, now(), Folder::Outlives::power_cut, has_failed_,
+               {"figures cannot be saved; the daemon retries every 10 s", "figures are saved again"});
+}
+
+/// Logs the first of several failures, and the end of them.
+bool FiguresFile::write(const std::string& folder, const char* name, const SavedState& state,
+                        Folder::Outlives event, bool& has_failed, const Notices& notices) {
+  const Result<Done> written = replace_state_file(folder, name, encode(state), event);
+  if (!written && !std::exchange(has_failed, true)) {
+    log_.warn(notices.failed, {{"error", written.error().message()}});
   }
-  if (saved && std::exchange(has_failed_, false)) log_.info("figures are saved again", {{"path", path()}});
-  return static_cast<bool>(saved);
+  if (written && std::exchange(has_failed, false)) log_.info(notices.works, {{"path", folder + "/" + name}});
+  return static_cast<bool>(written);
 }
 
 void FiguresFile::copy() {
@@ -276,25 +278,15 @@ void FiguresFile::copy() {
   const SavedState state = now();
   std::size_t hash = 0;
   for (const auto& [name, text] : state.sections) hash = 31 * hash + std::hash<std::string>()(text);
-  if (copied_ != hash && write_copy(state)) copied_ = hash;
+  if (copied_ != hash && write(copy_folder(), copy_name(), state, Folder::Outlives::crash, has_copy_failed_,
+                               {"the copy of the figures cannot be written; a crash loses up to 10 s of them",
+                                "the copy of the figures is written again"})) {
+    copied_ = hash;
+  }
   const Nanoseconds ended = clock_.monotonic();
   const Nanoseconds rest = kCopyShare * (ended - begun);
   earliest_copy_ = ended + std::max(rest, kBetweenCopies);
   next_copy_ = ended + std::max(rest, kCopyEvery);
-}
-
-// Logs the first of several failures.
-bool FiguresFile::write_copy(const SavedState& state) {
-  const Result<Done> written =
-      replace_state_file(copy_folder(), copy_name(), encode(state), Folder::Outlives::crash);
-  if (!written && !std::exchange(has_copy_failed_, true)) {
-    log_.warn("the copy of the figures cannot be written; a crash loses up to 10 s of them",
-              {{"error", written.error().message()}});
-  }
-  if (written && std::exchange(has_copy_failed_, false)) {
-    log_.info("the copy of the figures is written again", {{"path", copy_path()}});
-  }
-  return static_cast<bool>(written);
 }
 
 }  // namespace gpumeter

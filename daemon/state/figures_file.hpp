@@ -16,7 +16,7 @@
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
-#include "collectors/jobs/intake/ingest.hpp"
+#include "collectors/api/machine.hpp"
 
 namespace gpumeter {
 
@@ -138,7 +138,11 @@ class FiguresFile {
   void reject(const std::string& path, const std::string& why);
   bool save();
   void copy();
-  bool write_copy(const SavedState& state);
+  struct Notices {
+    std::string_view failed, works;
+  };
+  bool write(const std::string& folder, const char* name, const SavedState& state, Folder::Outlives event,
+             bool& has_failed, const Notices& notices);
   SavedState now() const;
 
   const FiguresFolders folders_;
@@ -158,38 +162,12 @@ class FiguresFile {
   bool has_copy_failed_ = false;
 };
 
-/// Passes the state of the runs between the thread "jobs" and the thread "state". Any thread.
-class RunsShelf {
- public:
-  void put(jobs::SavedRuns runs) GPUMETER_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    now_ = std::move(runs);
-  }
-  jobs::SavedRuns get() const GPUMETER_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    return now_;
-  }
-
-  struct Earlier {
-    jobs::SavedRuns runs;
-    bool is_of_this_boot = false;
-  };
-  /// The runs of an earlier process. Those of this boot are the runs now until the thread "jobs" puts newer
-  /// ones: a crash before that loses nothing.
-  void put_earlier(Earlier runs) GPUMETER_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    if (runs.is_of_this_boot) now_ = runs.runs;
-    earlier_ = std::move(runs);
-  }
-  std::optional<Earlier> take_earlier() GPUMETER_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    return std::exchange(earlier_, std::nullopt);
-  }
-
- private:
-  mutable Mutex mutex_;
-  jobs::SavedRuns now_ GPUMETER_GUARDED_BY(mutex_);
-  std::optional<Earlier> earlier_ GPUMETER_GUARDED_BY(mutex_);
+/// The runs of jobs on their way between the thread "jobs" and the thread "state". Any thread.
+struct RunsShelf {
+  Topic<StateSections> now;
+  /// Of an earlier process. Those of this boot are the runs now until the thread "jobs" publishes newer ones:
+  /// a crash before that loses nothing.
+  Topic<SavedState> earlier;
 };
 
 }  // namespace gpumeter

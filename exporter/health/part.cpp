@@ -114,7 +114,7 @@ std::string Health::save() const {
   RecordWriter out;
   for (const auto& [uuid, events] : judge_.events()) {
     for (const auto& [series, event] : events) {
-      out.begin(kEvent).text(uuid).text(series).number(event.count).time(event.at);
+      out.begin(kEvent)(uuid, series, event.count, event.at);
     }
   }
   return out.take();
@@ -125,11 +125,10 @@ Result<Done> Health::resume(std::string_view section, bool is_of_this_boot) {
   std::size_t count = 0;
   RecordReader in(section);
   while (in.next()) {
-    std::string uuid = in.text();
-    std::string series = in.text();
-    const OngoingEvent event{in.number(), in.time()};
-    if (in.kind() != kEvent || !std::isfinite(event.count) || event.count <= 0 || ++count > kMostEvents)
-      in.fail();
+    std::string uuid = in.take<std::string>();
+    std::string series = in.take<std::string>();
+    OngoingEvent event{};
+    in(event.count, event.at).check(in.kind() == kEvent && event.count > 0 && ++count <= kMostEvents);
     events[std::move(uuid)][std::move(series)] = event;
   }
   if (in.failed()) return Error("the events of devices, line " + std::to_string(in.line()));

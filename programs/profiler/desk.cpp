@@ -214,7 +214,7 @@ std::string BudgetBook::save() {
   const MutexLock lock(mutex_);
   forget_old();
   for (const Spent& each : spent_) {
-    out.begin(kSpent).text(each.run.user).text(each.run.run).time(each.boot).time(each.unix);
+    out.begin(kSpent)(each.run.user, each.run.run, each.boot, each.unix);
   }
   return out.take();
 }
@@ -225,12 +225,12 @@ Result<Done> BudgetBook::load(std::string_view section, bool is_of_this_boot) {
   std::deque<Spent> earlier;
   RecordReader in(section);
   while (in.next()) {
-    if (in.kind() != kSpent) in.fail();
-    Spent spent{{in.text(), in.text()}, in.time(), in.time()};
+    Spent spent{};
+    in.check(in.kind() == kSpent)(spent.run.user, spent.run.run, spent.boot, spent.unix);
     const Nanoseconds since_boot = std::clamp(spent.boot, boot - kDay, boot);
     const Nanoseconds since_1970 = std::clamp(spent.unix, unix - kDay, unix);
     spent.boot = is_of_this_boot ? since_boot : boot - (unix - since_1970);
-    if (in.has_field()) in.fail();
+    in.check(!in.has_field());
     earlier.push_back(std::move(spent));
   }
   if (in.failed()) return Error("the budget of profiles, line " + std::to_string(in.line()));

@@ -39,8 +39,8 @@ void expect_no_forgery(const Path& path) {
 
 void expect_attribution(const Path& path) {
   const Attribution found = attribution_of(path);
-  for (const std::string& text : {found.workload, found.unit, found.slice, found.container_id, found.pod_uid,
-                                  found.slurm_job, found.slurm_sluid}) {
+  for (const std::string& text :
+       {found.workload, found.unit, found.container_id, found.pod_uid, found.slurm_job, found.slurm_sluid}) {
     expect_label(text);
   }
   fuzz::expect(found.kind == path.kind);

@@ -1,7 +1,6 @@
 // The lines of an MLPerf job's log, each through the parser and into a run model.
 #include "collectors/jobs/model/run_model.hpp"
 #include "collectors/jobs/wire/line.hpp"
-#include "collectors/jobs/wire/mllog_line.hpp"
 #include "exporter/store/store.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

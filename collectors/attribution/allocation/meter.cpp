@@ -63,8 +63,8 @@ void take(const Copy& copy, Readings& readings) {
     readings.of_workloads[row.on_device()] = copy.value;
   } else if (copy.family == &catalog::partition_info) {
     const Place place = {row["uuid"], row["partition"]};
-    readings.partitions.push_back({place, row["mig_uuid"], row["gpu_instance"], row["compute_instance"],
-                                   row["profile"], row["profile_id"], row["placement"]});
+    readings.partitions.push_back(
+        {place, row["mig_uuid"], row["gpu_instance"], row["profile"], row["profile_id"], row["placement"]});
   } else {
     readings.busy[{row["uuid"], row["partition"]}] = copy.value;
   }
@@ -350,8 +350,7 @@ void Meter::write(SeriesList& out) const {
 std::string Meter::save() const {
   RecordWriter out;
   const auto add = [&](const Key& key, double idle_seconds) {
-    out.begin(kIdle).text(key.place.uuid).text(key.place.partition);
-    out.text(to_string(key.workload.kind)).text(key.workload.name).number(idle_seconds);
+    out.begin(kIdle)(key.place.uuid, key.place.partition, key.workload, idle_seconds);
   };
   for (const auto& [key, held] : held_) {
     if (held.idle_seconds) add(key, *held.idle_seconds);
@@ -365,14 +364,8 @@ Result<Done> Meter::load(std::string_view lines) {
   RecordReader in(lines);
   while (in.next()) {
     Key key;
-    key.place.uuid = in.text();
-    key.place.partition = in.text();
-    const auto kind = cgroup::kKindNames.find(in.text());
-    key.workload = {kind.value_or(cgroup::Kind::unattributed), in.text()};
-    const double idle_seconds = in.number();
-    const bool is_sane = std::isfinite(idle_seconds) && idle_seconds >= 0 && earlier.size() < kMost;
-    if (in.kind() != kIdle || !kind || !is_sane) in.fail();
-    earlier[std::move(key)] = idle_seconds;
+    in(key.place.uuid, key.place.partition, key.workload).amounts(earlier[key]);
+    in.check(in.kind() == kIdle && earlier.size() <= kMost);
   }
   if (in.failed()) return Error("the idle times of allocations, line " + std::to_string(in.line()));
   earlier_ = std::move(earlier);

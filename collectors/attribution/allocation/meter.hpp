@@ -40,7 +40,6 @@ struct PartitionFacts {
   Place place;
   std::string mig_uuid;
   std::string gpu_instance;
-  std::string compute_instance;
   std::string profile = {};     ///< "1g.10gb+me"
   std::string profile_id = {};  ///< NVML's number of the profile
   std::string placement = {};   ///< first memory slice

@@ -78,9 +78,13 @@ class Allocations final : public Part, public Keeps {
 
   Nanoseconds turn(Nanoseconds now) override {
     look_for_groups(now);
-    if (!settings_.slurm.empty()) read_slurm();
-    if (!settings_.manual.empty()) read_manual();
-    if (!settings_.held.empty()) read_held();
+    if (!settings_.slurm.empty()) take("slurm", slurm_.read(since_1970()));
+    if (slurm_.assumes_order() && !std::exchange(is_order_logged_, true)) {
+      log_.info("GPUs of Slurm jobs are counted in the order of PCI addresses",
+                {{"list", settings_.slurm_gpus.empty() ? "not configured" : settings_.slurm_gpus}});
+    }
+    if (!settings_.manual.empty()) take("manual", manual::read_allocated(settings_.manual));
+    if (!settings_.held.empty()) take("cgroup", manual::read_held(settings_.held, paths_.sysfs));
     publish(now);
     return kEvery;
   }
@@ -99,40 +103,14 @@ class Allocations final : public Part, public Keeps {
     if (machine_.drm_users) machine_.drm_users->scan_soon();
   }
 
-  void read_slurm() {
-    Result<workloads::Names> names = slurm_.read(since_1970());
-    note("slurm", names ? "" : names.error().message());
-    if (slurm_.assumes_order() && !std::exchange(is_order_logged_, true)) {
-      log_.info("GPUs of Slurm jobs are counted in the order of PCI addresses",
-                {{"list", settings_.slurm_gpus.empty() ? "not configured" : settings_.slurm_gpus}});
+  // One line of the log for each change.
+  void take(const std::string& source, Result<workloads::Names> names) {
+    const std::string error = names ? "" : names.error().message();
+    if (std::exchange(errors_[source], error) != error) {
+      error.empty() ? log_.info("allocations are read again", {{"source", source}})
+                    : log_.warn("allocations are not read", {{"source", source}, {"error", error}});
     }
-    workloads_.names->publish("slurm", names ? *std::move(names) : workloads::Names());
-  }
-
-  void read_manual() {
-    const Result<std::vector<manual::Grant>> grants = manual::read_grants(settings_.manual);
-    note("manual", grants ? "" : grants.error().message());
-    workloads::Names names;
-    if (grants) {
-      for (const manual::Grant& grant : *grants) {
-        for (auto& each : manual::allocations_of(grant)) names.allocations.push_back(std::move(each));
-      }
-    }
-    workloads_.names->publish("manual", std::move(names));
-  }
-
-  void read_held() {
-    Result<workloads::Names> names = manual::read_held(settings_.held, paths_.sysfs);
-    note("cgroup", names ? "" : names.error().message());
-    workloads_.names->publish("cgroup", names ? *std::move(names) : workloads::Names());
-  }
-
-  // One line for each change.
-  void note(const std::string& source, const std::string& error) {
-    std::string& last = errors_[source];
-    if (std::exchange(last, error) == error) return;
-    if (error.empty()) return log_.info("allocations are read again", {{"source", source}});
-    log_.warn("allocations are not read", {{"source", source}, {"error", error}});
+    workloads_.names->publish(source, names ? *std::move(names) : workloads::Names());
   }
 
   void publish(Nanoseconds now) {

@@ -11,9 +11,9 @@
 
 namespace gpumeter::cgroup {
 
-std::string_view Names::next() noexcept {
-  rest_.remove_prefix(std::min(rest_.find_first_not_of('/'), rest_.size()));
-  return take_until(rest_, '/');
+std::string_view take_name(std::string_view& path) noexcept {
+  path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+  return take_until(path, '/');
 }
 
 std::string_view between(std::string_view name, std::string_view prefix, std::string_view suffix) noexcept {
@@ -36,12 +36,11 @@ std::optional<std::uint32_t> user_of(std::string_view name) noexcept {
 
 namespace {
 
-// Crockford's base 32: no I, L, O, U. sluid2str() writes only these digits.
-constexpr std::string_view kDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-constexpr std::size_t kSluid = 14;
-
-bool is_sluid(std::string_view name) noexcept {
-  return name.size() == kSluid && name.front() == 's' &&
+/// "s" and 13 digits.
+bool looks_like_sluid(std::string_view name) noexcept {
+  constexpr std::string_view kDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";  // no I, L, O, U
+  constexpr std::size_t kLength = 14;
+  return name.size() == kLength && name.front() == 's' &&
          name.find_first_not_of(kDigits, 1) == std::string_view::npos;
 }
 
@@ -53,57 +52,52 @@ std::string_view number_after(std::string_view prefix, std::string_view name) no
 /// The job's own folder.
 bool take_job(std::string_view name, SlurmFolder& folder) noexcept {
   folder.job = number_after("job_", name);
-  if (is_sluid(name)) folder.sluid = name;
+  if (looks_like_sluid(name)) folder.sluid = name;
   return !folder.id().empty();
 }
 
 /// Reads the folders below the job's: step_N/user/task_N or step_N/slurm, and in v1 step_N/task_N.
-void take_steps(Names names, SlurmFolder& folder) noexcept {
-  folder.step = between(names.next(), "step_", "");
+void take_steps(std::string_view path, SlurmFolder& folder) noexcept {
+  folder.step = between(take_name(path), "step_", "");
   if (folder.step.empty()) return;
-  std::string_view name = names.next();
+  std::string_view name = take_name(path);
   folder.daemon = name == "slurm";
-  if (name == "user") name = names.next();
+  if (name == "user") name = take_name(path);
   folder.task = between(name, "task_", "");
 }
 
-SlurmFolder folder_v1(Names names) noexcept {
+SlurmFolder folder_v1(std::string_view path) noexcept {
   SlurmFolder folder;
-  const std::string_view root = names.next();
+  const std::string_view root = take_name(path);
   folder.node = between(root, "slurm_", "");
-  folder.uid = number_after("uid_", names.next());
+  folder.uid = number_after("uid_", take_name(path));
   const bool below_slurm = root == "slurm" || !folder.node.empty();
-  if (!below_slurm || folder.uid.empty() || !take_job(names.next(), folder)) return {};
-  take_steps(names, folder);
+  if (!below_slurm || folder.uid.empty() || !take_job(take_name(path), folder)) return {};
+  take_steps(path, folder);
   return folder;
 }
 
-SlurmFolder folder_v2(Names names) noexcept {
-  std::string_view name = names.next();
+SlurmFolder folder_v2(std::string_view path) noexcept {
+  std::string_view name = take_name(path);
   if (!is_slice(name) || name == "user.slice" || user_of(name)) return {};  // CgroupSlice= may set any other
-  while (is_slice(name)) name = names.next();
+  while (is_slice(name)) name = take_name(path);
   SlurmFolder folder;
   folder.node = between(name, "", "_slurmstepd.scope");
   const bool below_slurm = name == "slurmstepd.scope" || !folder.node.empty();
-  if (!below_slurm || !take_job(names.next(), folder)) return {};
-  take_steps(names, folder);
+  if (!below_slurm || !take_job(take_name(path), folder)) return {};
+  take_steps(path, folder);
   return folder;
 }
 
 }  // namespace
 
-SlurmFolder slurm_folder(std::string_view path) noexcept {
-  const SlurmFolder folder = folder_v1(Names(path));
-  return folder.id().empty() ? folder_v2(Names(path)) : folder;
+bool is_sluid(std::string_view text) noexcept {
+  return looks_like_sluid(text) && text[1] <= 'F';  // 13 digits have 65 bits
 }
 
-std::optional<Sluid> decode_sluid(std::string_view sluid) noexcept {
-  if (!is_sluid(sluid) || kDigits.find(sluid[1]) >= 16) return std::nullopt;  // 13 digits have 65 bits
-  std::uint64_t value = 0;
-  for (const char c : sluid.substr(1)) value = value << 5 | kDigits.find(c);
-  return Sluid{static_cast<std::uint16_t>(value >> 52),
-               std::chrono::milliseconds(static_cast<std::int64_t>(value >> 10 & 0x3ff'ffff'ffff)),
-               static_cast<std::uint16_t>(value & 0x3ff)};
+SlurmFolder slurm_folder(std::string_view path) noexcept {
+  const SlurmFolder folder = folder_v1(path);
+  return folder.id().empty() ? folder_v2(path) : folder;
 }
 
 namespace {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,16 +12,8 @@
 /// other of the folder.
 namespace gpumeter::cgroup {
 
-/// Splits a path into its names.
-class Names {
- public:
-  explicit Names(std::string_view path) noexcept : rest_(path) {}
-  /// The next name; empty after the last.
-  std::string_view next() noexcept;
-
- private:
-  std::string_view rest_;
-};
+/// Removes and returns the first name of a path; empty after the last.
+std::string_view take_name(std::string_view& path) noexcept;
 
 /// The text between `prefix` and `suffix`; empty if the name has another form.
 std::string_view between(std::string_view name, std::string_view prefix, std::string_view suffix) noexcept;
@@ -51,18 +42,8 @@ struct SlurmFolder {
 /// below slices that are not a user's. id() is empty if the folder is not a job's.
 SlurmFolder slurm_folder(std::string_view path) noexcept;
 
-/// The parts of a SLUID (Slurm, src/common/sluid.h).
-struct Sluid {
-  std::uint16_t cluster;                   ///< the number that slurmdbd gave the cluster
-  std::chrono::milliseconds submitted_at;  ///< since 1970, by CLOCK_TAI: 37 s ahead of UTC if the kernel
-                                           ///< has the leap seconds
-  std::uint16_t sequence;                  ///< number within the jobs of one millisecond
-
-  bool operator==(const Sluid&) const = default;
-};
-
-/// nullopt if the text is not a SLUID or exceeds 64 bits.
-std::optional<Sluid> decode_sluid(std::string_view sluid) noexcept;
+/// A SLUID (Slurm, src/common/sluid.h): "s" and 13 digits of Crockford's base 32, at most 64 bits.
+bool is_sluid(std::string_view text) noexcept;
 
 /// The jobs that have a control group on this machine.
 struct JobGroups {

@@ -326,8 +326,8 @@ Path read_path(std::string_view text) noexcept {
     return path;
   }
   Reader reader(path);
-  Names names(below);
-  for (std::string_view name = names.next(); !name.empty() && reader.take(name);) name = names.next();
+  std::string_view rest = below;
+  for (std::string_view name = take_name(rest); !name.empty() && reader.take(name);) name = take_name(rest);
   reader.finish();
   return path;
 }
@@ -435,42 +435,7 @@ std::string group_name(const Path& path) {
   return unescaped(known ? path.slice : path.text);
 }
 
-/// Below the unit of PBS, or below the folder of HTCondor or LSF, which is at the root or in a slice.
-std::string batch_name(const Path& path) {
-  const std::string_view system = path.text.find("/htcondor/") != std::string_view::npos ? "htcondor" : "lsf";
-  return unescaped(path.unit.empty() ? system : path.unit) + "/" + unescaped(path.batch);
-}
-
-std::string own_name(const Path& path) {
-  if (!path.batch.empty()) return batch_name(path);
-  switch (path.kind) {
-    case Kind::slurm_job:
-      return std::string(path.slurm.id());
-    case Kind::pod:
-      return with_dashes(path.pod);
-    case Kind::container:
-      return unescaped(path.container);
-    case Kind::vm:
-      return without_run_number(unescaped(path.machine));
-    case Kind::other:
-      return group_name(path);
-    case Kind::unattributed:
-      return {};
-    case Kind::user_unit:
-      return unescaped(lasting(path.unit));
-    default:
-      return unescaped(path.unit);
-  }
-}
-
-/// The path up to the end of the name that `part` is in; empty if `part` is no view into the path.
-std::string_view up_to(std::string_view path, std::string_view part) noexcept {
-  const std::size_t begin = static_cast<std::size_t>(part.data() - path.data());
-  if (part.empty() || begin >= path.size()) return {};
-  return path.substr(0, path.find('/', begin + part.size()));
-}
-
-/// The part of the path that names the workload.
+/// The part of the path that names the workload, unless that is a transient unit.
 std::string_view naming_part(const Path& path) noexcept {
   if (!path.batch.empty()) return path.batch;
   switch (path.kind) {
@@ -487,14 +452,37 @@ std::string_view naming_part(const Path& path) noexcept {
     case Kind::unattributed:
       return {};
     default:
-      break;
+      return path.unit;
   }
-  if (!is_transient(path.unit)) return path.unit;
-  return path.owner.empty() ? path.slice : path.owner;
+}
+
+/// Below the unit of PBS, or below the folder of HTCondor or LSF, which is at the root or in a slice.
+std::string batch_name(const Path& path) {
+  const std::string_view system = path.text.find("/htcondor/") != std::string_view::npos ? "htcondor" : "lsf";
+  return unescaped(path.unit.empty() ? system : path.unit) + "/" + unescaped(path.batch);
+}
+
+std::string own_name(const Path& path) {
+  if (!path.batch.empty()) return batch_name(path);
+  if (path.kind == Kind::pod) return with_dashes(path.pod);
+  if (path.kind == Kind::vm) return without_run_number(unescaped(path.machine));
+  if (path.kind == Kind::other) return group_name(path);
+  if (path.kind == Kind::user_unit) return unescaped(lasting(path.unit));
+  return unescaped(naming_part(path));
+}
+
+/// The path up to the end of the name that `part` is in; empty if `part` is no view into the path.
+std::string_view up_to(std::string_view path, std::string_view part) noexcept {
+  const std::size_t begin = static_cast<std::size_t>(part.data() - path.data());
+  if (part.empty() || begin >= path.size()) return {};
+  return path.substr(0, path.find('/', begin + part.size()));
 }
 
 std::string_view group_of(const Path& path) noexcept {
-  return path.namespaced ? std::string_view() : up_to(path.text, naming_part(path));
+  if (path.namespaced) return {};
+  const bool is_by_slice = path.batch.empty() && is_unit_kind(path.kind) && is_transient(path.unit);
+  const std::string_view slice = path.owner.empty() ? path.slice : path.owner;
+  return up_to(path.text, is_by_slice ? slice : naming_part(path));
 }
 
 std::string workload_of(const Path& path) {
@@ -528,17 +516,13 @@ Attribution attribution_of(const Path& path) {
   result.workload = label_text(workload_of(path));
   result.group = group_of(path);
   result.unit = label_text(unescaped(path.unit));
-  result.slice = label_text(unescaped(path.slice));
   result.container_id = label_text(unescaped(path.container));
   result.container_runtime = path.runtime;
   result.pod_uid = with_dashes(path.pod);
   result.slurm_job = label_text(path.slurm.job);
   result.slurm_sluid = path.slurm.sluid;
-  result.sluid = decode_sluid(path.slurm.sluid);
   result.uid = path.uid;
   result.transient = is_unit_kind(path.kind) && is_transient(path.unit);
-  result.deleted = path.deleted;
-  result.namespaced = path.namespaced;
   return result;
 }
 

@@ -94,14 +94,6 @@ enum class Reason : std::uint8_t {
   denied,   ///< its file is unreadable (hidepid=1)
   failed,   ///< any other error
 };
-inline constexpr EnumNames<Reason, 7> kReasonNames = {{{Reason::none, "none"},
-                                                       {Reason::root, "root"},
-                                                       {Reason::no_line, "no_line"},
-                                                       {Reason::gone, "gone"},
-                                                       {Reason::hidden, "hidden"},
-                                                       {Reason::denied, "denied"},
-                                                       {Reason::failed, "failed"}}};
-constexpr std::string_view to_string(Reason reason) noexcept { return kReasonNames.of(reason); }
 
 /// The owner of a process, as label values: UTF-8 without control characters, kLongestLabel bytes at most.
 struct Attribution {
@@ -116,18 +108,14 @@ struct Attribution {
   /// or outside the reader's cgroup namespace.
   std::string group;
   std::string unit;  ///< also the unit around a container
-  std::string slice;
   std::string container_id;
-  std::string_view container_runtime;
+  std::string container_runtime;
   std::string pod_uid;  ///< with dashes
   std::string slurm_job;
   std::string slurm_sluid;
-  std::optional<Sluid> sluid;
   std::optional<std::uint32_t> uid;  ///< of the user who owns this part of the tree, or of the Slurm job
   bool transient =
-      false;             ///< run-*.scope, session-N.scope, *-spawn-UUID.scope: a workload has many such units
-  bool deleted = false;  ///< see Path
-  bool namespaced = false;
+      false;  ///< run-*.scope, session-N.scope, *-spawn-UUID.scope: a workload has many such units
 };
 
 /// Returns the most specific line, that is the highest rank(). Ties are resolved in the order 0::, pids,

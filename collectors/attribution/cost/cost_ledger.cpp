@@ -1,7 +1,6 @@
 #include "collectors/attribution/cost/cost_ledger.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 #include <string>
@@ -9,7 +8,25 @@
 
 #include "base/records.hpp"
 
+namespace gpumeter {
+
+template <class Fields>
+void fields(Fields& f, DeviceCost& cost) {
+  f(cost.uuid, cost.index).amounts(cost.joules, cost.held_seconds, cost.busy_seconds, cost.idle_seconds);
+  f.amounts(cost.peak_memory).to_end(cost.throttled_seconds);
+}
+
+}  // namespace gpumeter
+
 namespace gpumeter::workloads {
+
+/// Without `cost`, which has a line of its own.
+template <class Fields>
+void fields(Fields& f, AccountEntry& entry) {
+  f(entry.id).amounts(entry.energy_joules, entry.busy_counter, entry.part).check(entry.part <= 1);
+  f(entry.is_present, entry.begun, entry.seen);
+}
+
 namespace {
 
 bool is_listed(const WorkloadId& id) { return id != unattributed() && id != all_others(); }
@@ -142,113 +159,38 @@ void CostLedger::note_earlier_facts(const WorkloadId& id, WorkloadBook& book) {
   const MutexLock lock(mutex_);
   const auto found = contents_.facts.find(id);
   if (found == contents_.facts.end()) return;
-  EarlierFacts& facts = found->second;
-  facts.attribution.container_runtime = facts.runtime;
-  book.note(id, facts.attribution, facts.uid);
-  if (facts.is_measured) book.note_measured(id);
+  book.note(id, found->second.attribution, std::nullopt);
+  if (found->second.is_measured) book.note_measured(id);
 }
 
 // CostLedger's section of the state file.
 
 namespace {
 
-RecordWriter& begin(RecordWriter& out, std::string_view kind, const WorkloadId& id) {
-  return out.begin(kind).text(to_string(id.kind)).text(id.name);
+/// Labels up to the line's end.
+void put(RecordWriter& out, const std::vector<Label>& labels) {
+  for (const Label& label : labels) out(label.name, label.value);
 }
-
-void write(RecordWriter& out, const DeviceCost& cost) {
-  out.begin("cost").text(cost.uuid).integer(cost.index).number(cost.joules).number(cost.held_seconds);
-  out.number(cost.busy_seconds).number(cost.idle_seconds).number(cost.peak_memory);
-  for (const auto& [cause, seconds] : cost.throttled_seconds) out.text(cause).number(seconds);
-}
-
-void write(RecordWriter& out, const WorkloadCost& cost) {
-  out.begin("ended").text(cost.kind).text(cost.workload).time(cost.begun).time(cost.seen);
-  for (const Label& label : cost.labels) out.text(label.name).text(label.value);
-  for (const DeviceCost& device : cost.devices) write(out, device);
+void get(RecordReader& in, std::vector<Label>& labels) {
+  while (in.has_field()) {
+    Label& label = labels.emplace_back();
+    in(label.name, label.value);
+  }
 }
 
 void write(RecordWriter& out, const DeviceAccount& account) {
-  out.begin("account").text(account.uuid).integer(account.index).number(account.energy_total);
+  out.begin("account")(account.uuid, account.index, account.energy_total);
   for (const AccountEntry& entry : account.entries) {
-    begin(out, "entry", entry.id).number(entry.energy_joules).number(entry.busy_counter).number(entry.part);
-    out.flag(entry.is_present).time(entry.begun).time(entry.seen);
-    write(out, entry.cost);
+    out.begin("entry")(entry);
+    out.begin("cost")(entry.cost);
   }
 }
 
 void write(RecordWriter& out, const WorkloadBook::Workload& workload) {
-  const WorkloadFacts& facts = workload.facts;
-  begin(out, "facts", workload.id);
-  for (const Common<std::string>* fact :
-       {&facts.unit, &facts.container_id, &facts.container_runtime, &facts.pod_uid, &facts.slurm_job,
-        &facts.slurm_sluid, &facts.group}) {
-    out.text(fact->value().value_or(""));
-  }
-  const std::optional<std::uint32_t>& uid = facts.uid.value();
-  out.integer(uid ? std::int64_t{*uid} : -1).flag(facts.is_measured);
-}
-
-/// A figure: finite and not negative.
-double amount(RecordReader& in) {
-  const double value = in.number();
-  if (!std::isfinite(value) || value < 0) in.fail();
-  return value;
-}
-
-std::optional<double> optional_amount(RecordReader& in) {
-  const std::optional<double> value = in.optional_number();
-  if (value && (!std::isfinite(*value) || *value < 0)) in.fail();
-  return value;
-}
-
-WorkloadId id_in(RecordReader& in) {
-  const auto kind = cgroup::kKindNames.find(in.text());
-  WorkloadId id{kind.value_or(cgroup::Kind::unattributed), in.text()};
-  if (!kind || id.name.empty()) in.fail();
-  return id;
-}
-
-unsigned index_in(RecordReader& in) {
-  return static_cast<unsigned>(in.integer(0, std::numeric_limits<unsigned>::max()));
-}
-
-std::vector<Label> labels_in(RecordReader& in) {
-  std::vector<Label> labels;
-  while (in.has_field() && !in.failed()) {
-    std::string name = in.text();
-    labels.push_back({std::move(name), in.text()});
-  }
-  return labels;
-}
-
-DeviceCost cost_in(RecordReader& in) {
-  DeviceCost cost;
-  cost.uuid = in.text();
-  cost.index = index_in(in);
-  cost.joules = optional_amount(in);
-  cost.held_seconds = amount(in);
-  cost.busy_seconds = optional_amount(in);
-  cost.idle_seconds = optional_amount(in);
-  cost.peak_memory = optional_amount(in);
-  while (in.has_field() && !in.failed()) {
-    const std::string cause = in.text();
-    cost.throttled_seconds[cause] = amount(in);
-  }
-  return cost;
-}
-
-AccountEntry entry_in(RecordReader& in) {
-  AccountEntry entry;
-  entry.id = id_in(in);
-  entry.energy_joules = amount(in);
-  entry.busy_counter = optional_amount(in);
-  entry.part = amount(in);
-  if (entry.part > 1) in.fail();
-  entry.is_present = in.flag();
-  entry.begun = in.time();
-  entry.seen = in.time();
-  return entry;
+  out.begin("facts")(workload.id);
+  for (const WorkloadFact& fact : kWorkloadFacts) out((workload.facts.*fact.common).value().value_or(""));
+  const std::optional<std::uint32_t>& uid = workload.facts.uid.value();
+  out(uid ? std::int64_t{*uid} : -1, workload.facts.is_measured);
 }
 
 }  // namespace
@@ -271,43 +213,37 @@ class LedgerReader {
     entry_ = nullptr;
     open_ = nullptr;
     ended_ = nullptr;
-    if (kind == "account") return take_account();
-    if (kind == "entry" && account_ != nullptr) {
-      entry_ = &account_->entries.emplace_back(entry_in(in_));
-    } else if (kind == "open" || kind == "ended") {
-      take_workload(kind == "open");
-    } else if (kind == "facts") {
-      take_facts();
+    if (kind == "account") {
+      take_account();
+    } else if (kind == "entry" && account_ != nullptr) {
+      in_(*(entry_ = &account_->entries.emplace_back()));
+    } else if (kind == "open") {
+      open_ = &contents_.open[in_.take<WorkloadId>()];
+      in_(open_->begun, open_->seen);
+      get(in_, open_->labels);
+    } else if (kind == "ended") {
+      ended_ = &contents_.ended.emplace_back();
+      const auto id = in_.take<WorkloadId>();
+      in_(ended_->begun, ended_->seen);
+      ended_->kind = to_string(id.kind);
+      ended_->workload = id.name;
+      ended_->has_ended = true;
+      get(in_, ended_->labels);
     } else {
-      in_.fail();
+      in_.check(kind == "facts");
+      take_facts();
     }
   }
 
   void take_account() {
-    const std::string uuid = in_.text();
+    const auto uuid = in_.take<std::string>();
     account_ = &contents_.earlier[uuid];
-    if (!account_->uuid.empty() || uuid.empty()) in_.fail();
+    in_.check(account_->uuid.empty() && !uuid.empty())(account_->index).amounts(account_->energy_total);
     account_->uuid = uuid;
-    account_->index = index_in(in_);
-    account_->energy_total = optional_amount(in_);
-  }
-
-  void take_workload(bool is_open) {
-    const WorkloadId id = id_in(in_);
-    const Nanoseconds begun = in_.time();
-    const Nanoseconds seen = in_.time();
-    std::vector<Label> labels = labels_in(in_);
-    if (is_open) {
-      open_ = &contents_.open[id];
-      *open_ = {begun, seen, {}, std::move(labels)};
-    } else {
-      ended_ = &contents_.ended.emplace_back(
-          WorkloadCost{std::string(to_string(id.kind)), id.name, std::move(labels), begun, seen, true, {}});
-    }
   }
 
   void take_cost() {
-    const DeviceCost cost = cost_in(in_);
+    const auto cost = in_.take<DeviceCost>();
     if (entry_ != nullptr) {
       entry_->cost = cost;
     } else if (open_ != nullptr) {
@@ -320,21 +256,14 @@ class LedgerReader {
   }
 
   void take_facts() {
-    const WorkloadId id = id_in(in_);
+    const auto id = in_.take<WorkloadId>();
     CostLedger::EarlierFacts& facts = contents_.facts[id];
-    cgroup::Attribution& attribution = facts.attribution;
-    attribution.kind = id.kind;
-    attribution.workload = id.name;
-    attribution.unit = in_.text();
-    attribution.container_id = in_.text();
-    facts.runtime = in_.text();
-    attribution.pod_uid = in_.text();
-    attribution.slurm_job = in_.text();
-    attribution.slurm_sluid = in_.text();
-    attribution.group = in_.text();
-    const std::int64_t uid = in_.integer(-1, std::numeric_limits<std::uint32_t>::max());
-    if (uid >= 0) facts.uid = static_cast<std::uint32_t>(uid);
-    facts.is_measured = in_.flag();
+    facts.attribution.kind = id.kind;
+    facts.attribution.workload = id.name;
+    for (const WorkloadFact& fact : kWorkloadFacts) in_(facts.attribution.*fact.of_process);
+    const auto uid = in_.take<std::int64_t>();
+    in_(facts.is_measured).check(uid >= -1 && uid <= std::numeric_limits<std::uint32_t>::max());
+    if (uid >= 0) facts.attribution.uid = static_cast<std::uint32_t>(uid);
   }
 
   RecordReader in_;
@@ -358,13 +287,15 @@ std::string CostLedger::save(const WorkloadBook& book) {
   }
   for (const auto& [id, open] : contents_.open) {
     const auto names = names_.find(id);
-    begin(out, "open", id).time(open.begun).time(open.seen);
-    for (const Label& label : names != names_.end() ? names->second : open.labels) {
-      out.text(label.name).text(label.value);
-    }
-    for (const auto& [uuid, part] : open.parts) write(out, part.cost);
+    out.begin("open")(id, open.begun, open.seen);
+    put(out, names != names_.end() ? names->second : open.labels);
+    for (const auto& [uuid, part] : open.parts) out.begin("cost")(part.cost);
   }
-  for (const WorkloadCost& ended : contents_.ended) write(out, ended);
+  for (const WorkloadCost& ended : contents_.ended) {
+    out.begin("ended")(ended.kind, ended.workload, ended.begun, ended.seen);
+    put(out, ended.labels);
+    for (const DeviceCost& cost : ended.devices) out.begin("cost")(cost);
+  }
   for (const WorkloadBook::Workload& workload : facts) write(out, workload);
   return out.take();
 }

@@ -101,8 +101,6 @@ class CostLedger {
   };
   struct EarlierFacts {
     cgroup::Attribution attribution;
-    std::string runtime;  // of attribution.container_runtime
-    std::optional<std::uint32_t> uid;
     bool is_measured = false;
   };
   struct Contents {

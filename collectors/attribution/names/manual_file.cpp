@@ -1,6 +1,7 @@
 #include "collectors/attribution/names/manual_file.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,15 @@ Result<std::vector<Grant>> read_grants(const std::string& folder) {
   return grants;
 }
 
+Result<workloads::Names> read_allocated(const std::string& folder) {
+  const Result<std::vector<Grant>> grants = read_grants(folder);
+  if (!grants) return grants.error();
+  workloads::Names names;
+  for (const Grant& grant : *grants)
+    std::ranges::move(allocations_of(grant), std::back_inserter(names.allocations));
+  return names;
+}
+
 Result<workloads::Names> read_held(const std::string& folder, const std::string& sysfs) {
   Result<std::vector<Grant>> grants = read_grants(folder);
   if (!grants) return grants.error();
@@ -110,7 +120,7 @@ Result<workloads::Names> read_held(const std::string& folder, const std::string&
     if (grant.workload.kind != cgroup::Kind::slurm_job || !groups.folders.contains(job)) continue;
     for (workloads::Allocation& each : allocations_of(grant)) {
       each.source = workloads::AllocationSource::cgroup;
-      each.names = {{cgroup::decode_sluid(job) ? "slurm_sluid" : "slurm_job", job}};  // without a process
+      each.names = {{cgroup::is_sluid(job) ? "slurm_sluid" : "slurm_job", job}};  // without a process
       names.allocations.push_back(std::move(each));
     }
   }

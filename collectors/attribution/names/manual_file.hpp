@@ -49,6 +49,9 @@ std::vector<workloads::Allocation> allocations_of(const Grant& grant);
 /// Blocks as the file system does.
 Result<std::vector<Grant>> read_grants(const std::string& folder);
 
+/// What `gpumeter allocate` gave.
+Result<workloads::Names> read_allocated(const std::string& folder);
+
 /// What gpumeter-held found, for all jobs that have a control group below `sysfs`/fs/cgroup: a file that
 /// stayed counts for nothing. Error: others than root may write in the folder. Blocks as the file systems do.
 Result<workloads::Names> read_held(const std::string& folder, const std::string& sysfs);

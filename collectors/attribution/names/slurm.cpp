@@ -73,8 +73,7 @@ bool take_claim(std::string_view name, std::string_view value, Job& job) {
 
 void take_fact(std::string_view name, std::string_view value, Job& job) {
   if (name == "SLURM_JOB_ID") job.id = number_of(value);
-  if (name == "SLURM_JOB_SLUID" && cgroup::decode_sluid(value)) job.sluid = value;
-  if (name == "SLURM_JOB_UID") job.uid = parse_number<std::uint32_t>(value);
+  if (name == "SLURM_JOB_SLUID" && cgroup::is_sluid(value)) job.sluid = value;
   if (name == "SLURM_JOB_USER") job.user = cgroup::label_text(value);
   if (name == "SLURM_JOB_ACCOUNT") job.account = cgroup::label_text(value);
   if (name == "SLURM_JOB_PARTITION") job.partition = cgroup::label_text(value);

@@ -23,9 +23,8 @@ inline constexpr std::size_t kMostGpus = 256;
 
 /// A job as root's file describes it. Any bytes are possible; texts are label values.
 struct Job {
-  std::string id;                    ///< SLURM_JOB_ID, decimal
-  std::string sluid;                 ///< SLURM_JOB_SLUID, since Slurm 25.11
-  std::optional<std::uint32_t> uid;  ///< SLURM_JOB_UID
+  std::string id;     ///< SLURM_JOB_ID, decimal
+  std::string sluid;  ///< SLURM_JOB_SLUID, since Slurm 25.11
   std::string user, account, partition, qos;
   std::string array_job, array_task;          ///< decimal
   std::string name;                           ///< only from the task prolog

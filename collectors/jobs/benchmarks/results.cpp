@@ -42,17 +42,14 @@ namespace {
 /// The suite of results whose sender names none.
 constexpr std::string_view kOwnSuite = "gpumeter";
 
-/// How the sender names the GPU.
-struct DeviceName {
-  enum class Kind : std::uint8_t { uuid, pci, index };
-  Kind kind = Kind::uuid;
-  std::string_view value;  ///< a part of the line
-};
+/// How a sender may name the GPU; the first tag that a line has counts.
+constexpr std::string_view kDeviceTags[] = {"uuid", "pci", "gpu"};
 
 /// One line.
 struct Reading {
   const ResultKind* kind = nullptr;
-  DeviceName device;
+  std::string_view device_tag;  ///< one of kDeviceTags
+  std::string_view device;      ///< a part of the line
   std::string suite;
   std::vector<Label> labels;
   double value = 0;
@@ -94,22 +91,15 @@ std::optional<Refusal> check_value(Role role, double value, Nanoseconds unix_now
   return std::nullopt;
 }
 
-std::optional<DeviceName> device_of(const Tags& tags) noexcept {
-  using Kind = DeviceName::Kind;
-  constexpr std::pair<std::string_view, Kind> kNames[] = {
-      {"uuid", Kind::uuid}, {"pci", Kind::pci}, {"gpu", Kind::index}};
-  for (const auto& [tag, kind] : kNames) {
-    if (const std::string_view value = tags.find(tag); !value.empty()) return DeviceName{kind, value};
-  }
-  return std::nullopt;
+bool may_have(const ResultLabel& label, std::string_view value) noexcept {
+  const bool is_member = std::ranges::find(label.values, value) != label.values.end();
+  return !value.empty() && (label.values.empty() || is_member);
 }
 
 bool take_labels(const ResultKind& kind, const Tags& tags, std::vector<Label>& labels) {
   for (const ResultLabel& label : kind.labels) {
     const std::string_view value = tags.find(label.name);
-    const bool is_closed = !label.values.empty();
-    const bool is_member = std::ranges::find(label.values, value) != label.values.end();
-    if (value.empty() || (is_closed && !is_member)) return false;
+    if (!may_have(label, value)) return false;
     labels.push_back({std::string(label.name), label_text(value)});
   }
   return true;
@@ -143,25 +133,21 @@ std::variant<Reading, Refusal> read(std::string_view line, Nanoseconds unix_now)
   if (!value) return Refusal::bad_value;
   if (const auto refusal = check_value(reading.kind->role, *value, unix_now)) return *refusal;
   reading.value = *value;
-  const std::optional<DeviceName> device = device_of(metric->tags);
-  if (!device) return Refusal::device;
-  reading.device = *device;
+  const auto* const tag = std::ranges::find_if(
+      kDeviceTags, [&](std::string_view name) { return !metric->tags.find(name).empty(); });
+  if (tag == std::end(kDeviceTags)) return Refusal::device;
+  reading.device_tag = *tag;
+  reading.device = metric->tags.find(*tag);
   if (!take_labels(*reading.kind, metric->tags, reading.labels)) return Refusal::bad_label;
   const std::string_view suite = metric->tags.find("suite");
   reading.suite = label_text(suite.empty() ? kOwnSuite : suite);
   return reading;
 }
 
-bool is_named(const DeviceIdentity& device, const DeviceName& name) {
-  switch (name.kind) {
-    case DeviceName::Kind::uuid:
-      return device.info.uuid == name.value;
-    case DeviceName::Kind::pci:
-      return device.info.pci_address == name.value;
-    case DeviceName::Kind::index:
-      break;
-  }
-  return parse_number<unsigned>(name.value) == device.index;
+bool is_of(const Reading& reading, const DeviceIdentity& device) {
+  if (reading.device_tag == "uuid") return device.info.uuid == reading.device;
+  if (reading.device_tag == "pci") return device.info.pci_address == reading.device;
+  return parse_number<unsigned>(reading.device) == device.index;
 }
 
 const ResultKind& kind_of(Role role) noexcept { return *std::ranges::find(kKinds, role, &ResultKind::role); }
@@ -211,8 +197,8 @@ void Results::receive(std::string_view payload, Devices devices, Nanoseconds uni
       continue;
     }
     auto& reading = std::get<Reading>(parsed);
-    const auto device = std::ranges::find_if(
-        devices, [&](const DeviceIdentity& known) { return is_named(known, reading.device); });
+    const auto device =
+        std::ranges::find_if(devices, [&](const DeviceIdentity& known) { return is_of(reading, known); });
     if (device == devices.end()) {
       drop(Refusal::device);
       continue;
@@ -298,23 +284,22 @@ void Series::show(const Results& results, std::vector<DeviceIdentity> devices, N
 
 namespace {
 
-double finite(RecordReader& in) {
-  const double value = in.number();
-  if (!is_acceptable(value)) in.fail();
+double value_of(RecordReader& in) {
+  const auto value = in.take<double>();
+  in.check(is_acceptable(value));
   return value;
 }
 
 /// A value of a label, as read() accepts it.
 std::string label_value(RecordReader& in, const ResultLabel& label) {
-  std::string value = in.text();
-  const bool is_member = label.values.empty() || std::ranges::find(label.values, value) != label.values.end();
-  if (value.empty() || !is_member || label_text(value) != value) in.fail();
+  auto value = in.take<std::string>();
+  in.check(may_have(label, value) && label_text(value) == value);
   return value;
 }
 
 Result result_of(RecordReader& in) {
   Result result;
-  result.kind = find_result_kind(in.text());
+  result.kind = find_result_kind(in.take<std::string>());
   if (result.kind == nullptr || result.kind->role == Role::failed || result.kind->role == Role::timestamp) {
     in.fail();
     return result;
@@ -322,15 +307,16 @@ Result result_of(RecordReader& in) {
   for (const ResultLabel& label : result.kind->labels) {
     result.labels.push_back({std::string(label.name), label_value(in, label)});
   }
-  result.value = finite(in);
-  if (result.kind->role == Role::rate && result.value < 0) in.fail();
+  result.value = value_of(in);
+  in.check(result.kind->role != Role::rate || result.value >= 0);
   return result;
 }
 
 SuiteRun run_of(RecordReader& in) {
   SuiteRun run;
-  run.timestamp = finite(in);
-  const std::int64_t verdict = in.integer(-1, 1);
+  run.timestamp = value_of(in);
+  const auto verdict = in.take<int>();
+  in.check(verdict >= -1 && verdict <= 1);
   if (verdict >= 0) run.failed = verdict == 1;
   return run;
 }
@@ -340,14 +326,13 @@ SuiteRun run_of(RecordReader& in) {
 std::string Results::saved() const {
   RecordWriter out;
   for (const auto& [uuid, suites] : devices_) {
-    out.begin("device").text(uuid);
+    out.begin("device")(uuid);
     for (const auto& [suite, run] : suites) {
-      out.begin("suite").text(suite).number(run.timestamp);
-      out.integer(run.failed ? static_cast<int>(*run.failed) : -1);
+      out.begin("suite")(suite, run.timestamp, run.failed ? static_cast<int>(*run.failed) : -1);
       for (const Result& result : run.results) {
-        out.begin("result").text(result.kind->name);
-        for (const Label& label : result.labels) out.text(label.value);
-        out.number(result.value);
+        out.begin("result")(result.kind->name);
+        for (const Label& label : result.labels) out(label.value);
+        out(result.value);
       }
     }
   }
@@ -362,11 +347,11 @@ gpumeter::Result<Done> Results::restore(std::string_view section) {
   RecordReader in(section);
   while (in.next()) {
     if (in.kind() == "device" && devices.size() < kMostDevices) {
-      suites = &devices[in.text()];
+      suites = &devices[in.take<std::string>()];
       run = nullptr;
       results = 0;
     } else if (in.kind() == "suite" && suites != nullptr && suites->size() < kMostSuites) {
-      const std::string suite = in.text();
+      const auto suite = in.take<std::string>();
       run = &suites->insert_or_assign(suite, run_of(in)).first->second;
     } else if (in.kind() == "result" && run != nullptr && results++ < kMostResults) {
       run->results.push_back(result_of(in));

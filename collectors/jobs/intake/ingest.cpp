@@ -49,10 +49,14 @@ Ingest::Ingest(Parts parts, Settings settings, const Limits& limits)
   }
 }
 
-Result<Done> Ingest::resume(const SavedRuns& saved, bool is_of_this_boot) {
-  if (Result<Done> restored = model_.restore(saved.model, now(), is_of_this_boot); !restored) return restored;
-  if (Result<Done> restored = join_.restore(saved.join); !restored) return restored;
-  return results_.restore(saved.benchmarks);
+Result<Done> Ingest::resume(const Sections& saved, bool is_of_this_boot) {
+  const auto section = [&](std::size_t number) {
+    const auto found = saved.find(kSections[number]);
+    return found == saved.end() ? std::string_view() : std::string_view(found->second);
+  };
+  if (Result<Done> restored = model_.restore(section(0), now(), is_of_this_boot); !restored) return restored;
+  if (Result<Done> restored = join_.restore(section(1)); !restored) return restored;
+  return results_.restore(section(2));
 }
 
 void Ingest::start(std::vector<PassedSocket> passed) {
@@ -300,7 +304,9 @@ void Ingest::tick() {
 
 void Ingest::keep_runs() {
   kept_at_ = parts_.clock.monotonic();
-  if (parts_.keep) parts_.keep({model_.save(now()), join_.saved(), results_.saved()});
+  if (parts_.keep == nullptr) return;
+  parts_.keep->publish(
+      {{kSections[0], model_.save(now())}, {kSections[1], join_.saved()}, {kSections[2], results_.saved()}});
 }
 
 bool Ingest::is_alive(const SenderId& id) const {

@@ -3,7 +3,7 @@
 #include <sys/eventfd.h>
 
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,19 +24,16 @@
 
 namespace gpumeter::jobs {
 
-/// The sections of the state file about runs.
-struct SavedRuns {
-  std::string model;       ///< RunModel::save()
-  std::string join;        ///< RunJoin::saved()
-  std::string benchmarks;  ///< benchmarks::Results::saved()
-};
-
 /// Receives the messages of jobs and commits their series to the store each second, on its own thread "jobs".
 /// A Receiver empties the datagram socket meanwhile. Each log and the file of subordinate uids has a thread
 /// of its own, because reading a file or looking up a name may hang. Failures are logged; none of them stops
 /// the daemon. configure(): any thread; everything else: the owner's.
 class Ingest {
  public:
+  using Sections = std::map<std::string, std::string>;  ///< of the state file, by name
+  /// Those of RunModel, RunJoin and benchmarks::Results.
+  static constexpr const char* kSections[] = {"runs", "runs_on_devices", "benchmarks"};
+
   /// All must outlive this object.
   struct Parts {
     const Clock& clock;
@@ -46,9 +43,7 @@ class Ingest {
     /// Has the known GPUs, for the results of benchmarks, and who uses each, for the join with runs. Takes
     /// the runs as of each tick.
     Machine& machine;
-    /// Takes the state of the runs, every 10 s and at the end. Called on thread "jobs" or by stop(); must not
-    /// block. Empty: runs do not survive a restart.
-    std::function<void(SavedRuns)> keep = {};
+    Topic<Sections>* keep = nullptr;  ///< takes kSections each second; null: runs do not survive a restart
     std::string procfs = "/proc";
     std::string subuids = "/etc/subuid";  ///< see UserOwners
     DeviceLabels device_labels = {};      ///< of the results of benchmarks
@@ -60,7 +55,7 @@ class Ingest {
   Ingest& operator=(const Ingest&) = delete;
 
   /// Continues the runs of an earlier process. Call it before start().
-  Result<Done> resume(const SavedRuns& saved, bool is_of_this_boot);
+  Result<Done> resume(const Sections& saved, bool is_of_this_boot);
   /// Opens the sockets and starts the thread. Call once.
   void start(std::vector<PassedSocket> passed);
   /// Starts the thread if the kernel has refused it so far (pids.max). Cheap otherwise.

@@ -9,7 +9,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/options.hpp"
-#include "collectors/jobs/model/user.hpp"
+#include "collectors/jobs/model/run_model.hpp"
 
 namespace gpumeter::jobs {
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,70 +13,28 @@
 #include <vector>
 
 #include "base/records.hpp"
+#include "collectors/api/catalog.hpp"
 #include "collectors/jobs/wire/sender.hpp"
 #include "collectors/jobs/wire/vocabulary.hpp"
 #include "exporter/store/store.hpp"
 
-/// Reads and writes the parts of the runs' section of the state file. Writer thread, and the owner before
-/// that thread starts.
+/// The values of runs and their series. Only the model includes this file. Writer thread, and the owner
+/// before that thread starts.
 namespace gpumeter::jobs {
 
-/// Reads the state of an earlier process. Times of an earlier boot are moved to this boot's CLOCK_BOOTTIME.
-class SavedReader : public RecordReader {
- public:
-  using RecordReader::RecordReader;
-
-  void set_shift(Nanoseconds shift) noexcept { shift_ = shift; }
-
-  Nanoseconds elapsed() { return time() + shift_; }
-  Moment moment() {
-    Moment moment;
-    moment.elapsed = elapsed();
-    moment.unix = time();
-    return moment;
-  }
-  std::optional<Moment> optional_moment() { return flag() ? std::optional(moment()) : std::nullopt; }
-  double finite() {
-    const double value = number();
-    if (!std::isfinite(value)) fail();
-    return value;
-  }
-  std::optional<double> optional_finite() {
-    const std::optional<double> value = optional_number();
-    if (value && !std::isfinite(*value)) fail();
-    return value;
-  }
-  SenderId sender_id() {
-    SenderId id;
-    id.uid = static_cast<std::uint32_t>(integer(0, UINT32_MAX));
-    id.pid = static_cast<std::int32_t>(integer(INT32_MIN, INT32_MAX));
-    id.start_time = static_cast<std::uint64_t>(integer(0, INT64_MAX));
-    return id;
-  }
-  Workload workload() {
-    const auto kind = cgroup::kKindNames.find(text());
-    if (!kind) fail();
-    Workload workload;
-    workload.kind = kind.value_or(cgroup::Kind::unattributed);
-    workload.name = text();
-    return workload;
-  }
-  std::size_t count() { return static_cast<std::size_t>(integer(0, UINT32_MAX)); }
-
- private:
-  Nanoseconds shift_{};
-};
-
-inline void save(RecordWriter& out, const Moment& moment) { out.time(moment.elapsed).time(moment.unix); }
-inline void save(RecordWriter& out, const std::optional<Moment>& moment) {
-  out.flag(moment.has_value());
-  if (moment) save(out, *moment);
+template <class Fields>
+void fields(Fields& f, Moment& moment) {
+  f.elapsed(moment.elapsed)(moment.unix);
 }
-inline void save(RecordWriter& out, const SenderId& id) {
-  out.integer(id.uid).integer(id.pid).integer(static_cast<std::int64_t>(id.start_time));
+
+template <class Fields>
+void fields(Fields& f, SenderId& id) {
+  f(id.uid, id.pid, id.start_time);
 }
-inline void save(RecordWriter& out, const Workload& workload) {
-  out.text(cgroup::to_string(workload.kind)).text(workload.name);
+
+template <class Fields>
+void fields(Fields& f, Workload& workload) {
+  f.named(workload.kind, cgroup::kKindNames)(workload.name);
 }
 
 /// One series of a source. The destructor drops the series from the source, which must outlive this object.
@@ -126,23 +86,70 @@ class RunSeries {
 /// The values of one word with one choice of labels, and their series.
 class Cell {
  public:
-  Cell(const Word& word, LabelChoice choice, const RunSeries& run);
+  Cell(const Word& word, LabelChoice choice, const RunSeries& run) : word_(&word), choice_(choice) {
+    const Labels labels = run.labels().with(labels_of(word, choice));
+    slots_.reserve(series_of(word));
+    if (word.times != nullptr) slots_.push_back(run.add(*word.times, labels));
+    if (word.bounds.empty()) {
+      slots_.push_back(run.add(*word.family, labels));
+      return;
+    }
+    buckets_.resize(word.bounds.size() + 1);
+    const auto add_bucket = [&](const std::string& bound) {
+      slots_.push_back(run.add(*word.family, labels.with({{"le", bound}}), SeriesPart::bucket));
+    };
+    for (const double bound : word.bounds) add_bucket(bound_text(bound));
+    add_bucket("+Inf");
+    slots_.push_back(run.add(*word.family, labels, SeriesPart::sum));
+    slots_.push_back(run.add(*word.family, labels, SeriesPart::count));
+  }
 
-  bool is(const Word& word, LabelChoice choice) const noexcept { return word_ == &word && choice_ == choice; }
-  /// `value`: as the client sent it, in seconds if it is a duration. `weight`: the number of events that the
-  /// value represents (1 / sampling rate). A gauge has no weight.
-  void add(double value, double weight) noexcept;
-  /// Sets the value of a Shape::memory; nullopt removes its series from the page.
-  void hold(std::optional<double> value) noexcept;
-  /// Adds the values of a cell of the same word and labels. Not for a gauge.
-  void absorb(const Cell& other) noexcept;
   const Word& word() const noexcept { return *word_; }
   LabelChoice choice() const noexcept { return choice_; }
-  void show() const noexcept;
   /// The number of series that the quotas charge.
   std::size_t series() const noexcept { return slots_.size(); }
-  void save(RecordWriter& out) const;
-  void restore(SavedReader& in);
+
+  /// `value`: as the client sent it, in seconds if it is a duration. `weight`: the number of events that the
+  /// value represents (1 / sampling rate). A gauge has no weight.
+  void add(double value, double weight) noexcept {
+    if (word_->shape == Shape::gauge || word_->shape == Shape::size) {
+      value_ = value;
+      return;
+    }
+    value_ += value * weight;
+    times_ += weight;
+    if (buckets_.empty()) return;
+    const auto bucket = std::ranges::lower_bound(word_->bounds, value) - word_->bounds.begin();
+    buckets_[static_cast<std::size_t>(bucket)] += weight;
+  }
+
+  /// Sets the value of a Shape::memory; nullopt removes its series from the page.
+  void hold(std::optional<double> value) noexcept {
+    is_held_ = value.has_value();
+    value_ = value.value_or(0);
+  }
+
+  /// Adds the values of a cell of the same word and labels. Not for a gauge.
+  void absorb(const Cell& other) noexcept {
+    value_ += other.value_;
+    times_ += other.times_;
+    std::ranges::transform(buckets_, other.buckets_, buckets_.begin(), std::plus<>());
+  }
+
+  void show() const noexcept {
+    auto slot = slots_.begin();
+    if (word_->times != nullptr) (slot++)->show(times_);
+    double cumulative = 0;
+    for (const double bucket : buckets_) (slot++)->show(cumulative += bucket);
+    (slot++)->show(is_held_ ? std::optional(value_) : std::nullopt);
+    if (!buckets_.empty()) slot->show(cumulative);
+  }
+
+  template <class Fields>
+  friend void fields(Fields& f, Cell& cell) {
+    f(cell.value_, cell.times_);
+    for (double& bucket : cell.buckets_) f(bucket);
+  }
 
  private:
   const Word* word_;
@@ -166,23 +173,64 @@ class Cells {
  public:
   explicit Cells(RunSeries run) : run_(std::move(run)) {}
 
-  Cell* find(const Word& word, LabelChoice choice) noexcept;
+  Cell* find(const Word& word, LabelChoice choice) noexcept {
+    const auto found = std::ranges::find_if(
+        cells_, [&](const Cell& cell) { return &cell.word() == &word && cell.choice() == choice; });
+    return found == cells_.end() ? nullptr : &*found;
+  }
   Cell& add(const Word& word, LabelChoice choice) { return cells_.emplace_back(word, choice, run_); }
-  void show() const noexcept;
-  /// The number of series that the quotas charge.
-  std::size_t series() const noexcept;
   const std::vector<Cell>& all() const noexcept { return cells_; }
   std::vector<Cell>& all() noexcept { return cells_; }
-  void clear();
 
-  CustomScalar* find_custom(std::string_view metric) noexcept;
-  void add_custom(const std::string& metric, double value);
+  CustomScalar* find_custom(std::string_view metric) noexcept {
+    const auto found = std::ranges::find(customs_, metric, &CustomScalar::metric);
+    return found == customs_.end() ? nullptr : &*found;
+  }
+  void add_custom(const std::string& metric, double value) {
+    const Labels labels = run_.labels().with({{"metric", metric}});
+    customs_.push_back({metric, value, run_.add(catalog::ml_custom, labels)});
+  }
   std::size_t customs() const noexcept { return customs_.size(); }
 
+  void show() const noexcept {
+    for (const Cell& cell : cells_) cell.show();
+    for (const CustomScalar& custom : customs_) custom.slot.show(custom.value);
+  }
+  /// The number of series that the quotas charge.
+  std::size_t series() const noexcept {
+    std::size_t series = customs_.size();
+    for (const Cell& cell : cells_) series += cell.series();
+    return series;
+  }
+  void clear() {
+    cells_.clear();
+    customs_.clear();
+  }
+
   /// One line for each cell and custom metric.
-  void save(RecordWriter& out) const;
-  void restore_cell(SavedReader& in);
-  void restore_custom(SavedReader& in);
+  void save(RecordWriter& out) const {
+    for (const Cell& cell : cells_) {
+      out.begin("cell")(cell.word().name, cell.choice()[0], cell.choice()[1], cell);
+    }
+    for (const CustomScalar& custom : customs_) out.begin("custom")(custom.metric, custom.value);
+  }
+  void restore_cell(RecordReader& in) {
+    const Word* const word = find_word(in.take<std::string>());
+    LabelChoice choice{};
+    for (std::size_t i = 0; i < choice.size(); ++i) {
+      in(choice[i]);
+      const ClosedLabel* const label = word != nullptr ? word->labels[i] : nullptr;
+      const std::size_t values = label != nullptr ? label->values.size() : 0;
+      in.check(choice[i] == kNoLabel || choice[i] < values);
+    }
+    in.check(word != nullptr && word->family != nullptr);
+    if (in.failed() || find(*word, choice) != nullptr) return in.fail();
+    in(add(*word, choice));
+  }
+  void restore_custom(RecordReader& in) {
+    const std::string metric = in.take<std::string>();
+    add_custom(metric, in.take<double>());
+  }
 
  private:
   RunSeries run_;
@@ -190,25 +238,80 @@ class Cells {
   std::vector<CustomScalar> customs_;
 };
 
+/// Returns whether lower values of the metric are better, unless the job reports otherwise. They are if the
+/// last word of the name is loss, perplexity, error, wer, cer, rmse, mse or mae, or if the last two are
+/// error_rate.
+inline bool lower_is_usual(std::string_view metric) {
+  constexpr std::string_view kWords[] = {"loss", "perplexity", "error", "wer", "cer", "rmse", "mse", "mae"};
+  constexpr std::string_view kRate = "rate";
+  std::string name(metric);
+  std::ranges::transform(name, name.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::string_view rest = name;
+  const auto last_word = [&] { return rest.substr(rest.find_last_of("_-./: ") + 1); };  // npos + 1 is 0
+  if (last_word() != kRate) return std::ranges::find(kWords, last_word()) != std::end(kWords);
+  rest.remove_suffix(std::min(kRate.size() + 1, rest.size()));
+  return last_word() == "error";
+}
+
+/// The number of series of each evaluation.
+inline constexpr std::size_t kSeriesOfEvaluation = 4;
+
 /// One evaluated metric of a run: its last and best value, its target, and the time at which it first met the
 /// target.
 class Evaluation {
  public:
-  Evaluation(std::string metric, const RunSeries& run);
+  Evaluation(std::string metric, const RunSeries& run)
+      : metric_(std::move(metric)), lower_is_better_(lower_is_usual(metric_)) {
+    const Labels labels = run.labels().with({{"metric", metric_}});
+    slots_ = {run.add(catalog::ml_eval_value, labels), run.add(catalog::ml_eval_best_value, labels),
+              run.add(catalog::ml_target_value, labels), run.add(catalog::ml_time_to_solution, labels)};
+  }
 
   const std::string& metric() const noexcept { return metric_; }
+
   /// Overrides the direction that lower_is_usual() derives from the name.
-  void set_direction(bool lower_is_better) noexcept;
-  void set_target(double target) noexcept;
-  void evaluated(double value, const Moment& now) noexcept;
+  void set_direction(bool lower_is_better) noexcept {
+    if (lower_is_better == lower_is_better_) return;
+    lower_is_better_ = lower_is_better;
+    seen_.best = seen_.value;  // the old best value was chosen by the other direction
+    seen_.solved.reset();
+    judge();
+  }
+
+  void set_target(double target) noexcept {
+    if (seen_.target == target) return;
+    seen_.target = target;
+    seen_.solved.reset();
+    judge();
+  }
+
+  void evaluated(double value, const Moment& now) noexcept {
+    seen_.value = value;
+    if (!seen_.first) seen_.first = value;
+    if (seen_.best && reaches(*seen_.best, value)) return;
+    seen_.best = value;
+    seen_.best_time = now;
+    judge();
+  }
+
   /// The run started again under the same name.
   void forget() noexcept { seen_ = {}; }
+
   /// `is_late`: the run's first message arrived long after its start. If the first evaluation then meets the
   /// target, an earlier one may have met it too. The time to solution is unknown in that case and omitted.
-  void show(const Moment& start, bool is_late) const noexcept;
-  /// The line that restore() reads, whose first field is the metric, for the constructor.
-  void save(RecordWriter& out) const;
-  void restore(SavedReader& in);
+  void show(const Moment& start, bool is_late) const noexcept {
+    slots_[0].show(seen_.value);
+    slots_[1].show(seen_.best);
+    slots_[2].show(seen_.target);
+    slots_[3].show(time_to_solution(start, is_late));
+  }
+
+  template <class Fields>
+  friend void fields(Fields& f, Evaluation& each) {
+    Seen& seen = each.seen_;
+    f(each.lower_is_better_, seen.first, seen.value, seen.best, seen.target, seen.best_time, seen.solved);
+  }
 
  private:
   struct Seen {
@@ -220,21 +323,26 @@ class Evaluation {
   bool reaches(double value, double goal) const noexcept {
     return lower_is_better_ ? value <= goal : value >= goal;
   }
-  void judge() noexcept;
-  std::optional<double> time_to_solution(const Moment& start, bool is_late) const noexcept;
+
+  /// A target that arrives after the evaluations is compared with the best of them.
+  void judge() noexcept {
+    if (!seen_.solved && seen_.best && seen_.target && reaches(*seen_.best, *seen_.target)) {
+      seen_.solved = seen_.best_time;
+    }
+  }
+
+  /// If the evaluation is older than the start, it belongs to another run or the start was missed. The time
+  /// is then unknown too.
+  std::optional<double> time_to_solution(const Moment& start, bool is_late) const noexcept {
+    if (!seen_.solved || seen_.solved->elapsed < start.elapsed) return std::nullopt;
+    if (is_late && reaches(*seen_.first, *seen_.target)) return std::nullopt;
+    return seconds_between(start, *seen_.solved);
+  }
 
   std::string metric_;
   bool lower_is_better_;
   Seen seen_;
-  std::array<OwnedSlot, 4> slots_;  ///< value, best, target, time to solution
+  std::array<OwnedSlot, kSeriesOfEvaluation> slots_;  ///< value, best, target, time to solution
 };
-
-/// The number of series of each evaluation.
-inline constexpr std::size_t kSeriesOfEvaluation = 4;
-
-/// Returns whether lower values of the metric are better, unless the job reports otherwise. They are if the
-/// last word of the name is loss, perplexity, error, wer, cer, rmse, mse or mae, or if the last two are
-/// error_rate. Any thread.
-bool lower_is_usual(std::string_view metric);
 
 }  // namespace gpumeter::jobs

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
-#include "collectors/api/self_catalog.hpp"
+#include "collectors/jobs/model/users.hpp"
 #include "collectors/jobs/wire/line.hpp"
-#include "collectors/jobs/wire/mllog_line.hpp"
 
 namespace gpumeter::jobs {
 namespace {
@@ -43,8 +42,8 @@ std::string metric_label(std::string_view metric) { return label_text(metric.emp
 /// Applies the lines of one message to the runs of its user. Lives as long as the message is read.
 class Message {
  public:
-  Message(Shared& shared, User& user, const Origin& origin) noexcept
-      : shared_(shared), user_(user), from_(origin) {}
+  Message(Users& users, User& user, const Origin& origin) noexcept
+      : users_(users), user_(user), from_(origin) {}
 
   void take(const Line& line) {
     if (const auto* metric = std::get_if<MetricLine>(&line)) return take_metric(*metric);
@@ -55,7 +54,7 @@ class Message {
   /// `run`: the name that the configuration gives to the log.
   void take(std::string_view run, const MllogLine& line) {
     using Kind = MllogLine::Kind;
-    const Place place = user_.place(from_, user_.run_name(from_, run));
+    const Place place = place_of(run);
     if (place.run == nullptr) return drop(Refusal::series_limit);
     std::string& benchmark = place.process->benchmark;
     const auto measure = [&](std::string_view name) {
@@ -85,7 +84,7 @@ class Message {
   /// Call after the last line: by then both ml.step and ml.steps of a step have arrived, in either order.
   void finish() noexcept {
     for (Run* const run : unsettled_) {
-      if (Member* const member = run->progress.find(from_.id)) run->progress.settle(*member);
+      if (Member* const member = run->find(from_.id)) run->settle(*member);
     }
   }
 
@@ -99,6 +98,11 @@ class Message {
     std::string_view metric;
     std::optional<bool> lower_is_better;
   };
+
+  /// The run of a line whose tag says this name.
+  Place place_of(std::string_view said) {
+    return users_.place(user_, from_, Users::run_name(user_, from_, said));
+  }
 
   void take_metric(const MetricLine& line) {
     if (line.name == kClientDropped) return take_client_loss(line);
@@ -121,7 +125,7 @@ class Message {
     PackedValues values = line.values;
     while (const auto value = values.next()) {
       if (!*value || **value < 0) return drop(Refusal::bad_value);
-      shared_.drop(Refusal::client, static_cast<std::uint64_t>(std::min(**value, kMostAtOnce)));
+      users_.drop(Refusal::client, static_cast<std::uint64_t>(std::min(**value, kMostAtOnce)));
     }
   }
 
@@ -136,13 +140,13 @@ class Message {
         continue;
       }
       measure.value = **value * unit;
-      if (place.process == nullptr) place = user_.place(from_, user_.run_name(from_, line.tags.find("run")));
+      if (place.process == nullptr) place = place_of(line.tags.find("run"));
       apply(place, measure);
     }
   }
 
   void apply(const Place& place, const Measure& measure) {
-    if (place.run != nullptr) place.run->progress.worked();
+    if (place.run != nullptr) place.run->worked();
     switch (measure.word.shape) {
       case Shape::step:
         return take_step(place, measure.value);
@@ -160,20 +164,20 @@ class Message {
         measure.choice == untagged(measure.word)) {
       place.member->counted_steps += measure.value * measure.weight;
     }
-    Cell* const cell = user_.cell(place, measure.word, measure.choice, from_.now.elapsed);
+    Cell* const cell = users_.cell(user_, place, measure.word, measure.choice, from_.now.elapsed);
     if (cell != nullptr) cell->add(measure.value, measure.weight);
   }
 
   void take_step(const Place& place, double step) {
     if (place.run == nullptr) return drop(Refusal::series_limit);
-    place.run->progress.at_step(*place.member, step);
-    if (place.run->progress.is_unsettled()) unsettled_.push_back(place.run);
+    place.run->at_step(*place.member, step);
+    if (place.run->is_unsettled()) unsettled_.push_back(place.run);
   }
 
   /// The run's sum is the value of the cell; see Run::tick().
   void take_memory(const Place& place, const Measure& measure) {
     if (place.run == nullptr) return drop(Refusal::series_limit);
-    const Cell* const cell = user_.cell(place, measure.word, measure.choice, from_.now.elapsed);
+    const Cell* const cell = users_.cell(user_, place, measure.word, measure.choice, from_.now.elapsed);
     if (cell != nullptr) place.member->memory.at(measure.choice[0]) = measure.value;
   }
 
@@ -182,9 +186,9 @@ class Message {
     const std::string metric = metric_label(measure.metric);
     Evaluation* evaluation = place.run->find_evaluation(metric);
     if (evaluation == nullptr) {
-      const bool full = place.run->evaluations() >= shared_.limits.evaluations_per_run;
-      if (full || !user_.has_room(place, kSeriesOfEvaluation)) return drop(Refusal::series_limit);
-      user_.charge(place, kSeriesOfEvaluation);
+      const bool full = place.run->evaluations() >= users_.limits.evaluations_per_run;
+      if (full || !users_.has_room(user_, place, kSeriesOfEvaluation)) return drop(Refusal::series_limit);
+      users_.charge(user_, place, kSeriesOfEvaluation);
       evaluation = &place.run->add_evaluation(metric);
     }
     if (measure.lower_is_better) evaluation->set_direction(*measure.lower_is_better);
@@ -200,9 +204,9 @@ class Message {
       known->value = measure.value;
       return;
     }
-    const bool full = cells.customs() >= shared_.limits.customs_per_run;
-    if (full || !user_.has_room(place, 1)) return drop(Refusal::series_limit);
-    user_.charge(place, 1);
+    const bool full = cells.customs() >= users_.limits.customs_per_run;
+    if (full || !users_.has_room(user_, place, 1)) return drop(Refusal::series_limit);
+    users_.charge(user_, place, 1);
     cells.add_custom(metric, measure.value);
   }
 
@@ -212,8 +216,8 @@ class Message {
     const bool stops = line.title == "run_stop";
     if (stops && line.text != "success" && line.text != "aborted") return drop(Refusal::bad_label);
     const std::string_view tag = line.tags.find("run");
-    const std::string run = user_.run_name(from_, tag.empty() && starts ? line.text : tag);
-    const Place place = user_.place(from_, run);
+    const std::string run = Users::run_name(user_, from_, tag.empty() && starts ? line.text : tag);
+    const Place place = users_.place(user_, from_, run);
     if (place.run == nullptr) return drop(Refusal::series_limit);
     if (starts) {
       place.process->run = run;
@@ -222,13 +226,13 @@ class Message {
                          from_.facts, from_.at);
     }
     if (stops) place.run->stopped(*place.member, line.text == "success", from_.at);
-    if (line.title == "restart") place.run->progress.announced_restart(*place.member);
+    if (line.title == "restart") place.run->announced_restart(*place.member);
   }
 
   /// The other facts of a line with an unknown one are used.
   RunFacts facts_of(const Tags& tags) {
     FactsRead read = read_facts(tags);
-    if (read.refused > 0) shared_.drop(Refusal::bad_label, read.refused);
+    if (read.refused > 0) users_.drop(Refusal::bad_label, read.refused);
     return std::move(read.facts);
   }
 
@@ -237,9 +241,9 @@ class Message {
     apply(place, {word, untagged(word), place.run->new_samples(so_far), 1, {}, {}});
   }
 
-  void drop(Refusal refusal) noexcept { shared_.drop(refusal); }
+  void drop(Refusal refusal) noexcept { users_.drop(refusal); }
 
-  Shared& shared_;
+  Users& users_;
   User& user_;
   const Origin from_;
   std::vector<Run*> unsettled_;  ///< runs that a step of this message may have restarted
@@ -253,32 +257,25 @@ Origin origin_of(const Sender& sender, const Moment& now, const Moment& at) noex
 
 }  // namespace
 
-/// Creates the series of each reason at the start, because an alert on its rate needs the first increase.
 RunModel::RunModel(Source& source, const Limits& limits, IsAlive is_alive)
-    : shared_{.source = source, .limits = limits, .is_alive = std::move(is_alive)},
-      nameless_(budget_of(limits.users, limits.renewal_of_users, {})) {
-  for (std::size_t i = 0; i < kRefusalCount; ++i) {
-    const std::string reason(to_string(static_cast<Refusal>(i)));
-    dropped_[i] = OwnedSlot(source, self_catalog::jobs_dropped, Labels{{"reason", reason}});
-  }
-  shared_.make_room = [this](std::size_t series, Nanoseconds at) { return make_room_for_series(series, at); };
-}
+    : users_(std::make_unique<Users>(source, limits, std::move(is_alive))) {}
+RunModel::~RunModel() = default;
 
-void RunModel::set_limits(const Limits& limits) noexcept {
-  shared_.limits = limits;
-  for (auto& [uid, user] : users_) user.set_rates(limits);
-}
+void RunModel::drop(Refusal refusal, std::uint64_t count) noexcept { users_->drop(refusal, count); }
+void RunModel::set_limits(const Limits& limits) noexcept { users_->set_limits(limits); }
+RunModel::Usage RunModel::usage() const noexcept { return users_->usage(); }
 
 void RunModel::receive(const Sender& sender, std::string_view payload, const Moment& now) {
   if (payload.size() > kMaxPayload) return drop(Refusal::too_long);
-  User* const user = user_of(sender, now);
+  User* const user = users_->user_of(sender, now);
   if (user == nullptr) return drop(Refusal::series_limit);
-  Message message(shared_, *user, origin_of(sender, now, now));
+  Message message(*users_, *user, origin_of(sender, now, now));
   PayloadLines lines(payload);
   for (std::size_t count = 0; const auto line = lines.next(); ++count) {
     if (count >= kMaxLines) {
       drop(Refusal::too_many_lines);
-    } else if (const std::size_t cost = lines_in(*line); !user->take_lines(now.elapsed, cost)) {
+    } else if (const std::size_t cost = lines_in(*line);
+               !user->lines.take(now.elapsed, static_cast<double>(cost))) {
       drop(Refusal::rate_limit, cost);
     } else {
       message.take(parse_line(*line));
@@ -295,158 +292,52 @@ void RunModel::receive_mllog(const Sender& sender, std::string_view run, std::st
   if (const auto* refusal = std::get_if<Refusal>(&*parsed)) return drop(*refusal);
   const auto& mllog = std::get<MllogLine>(*parsed);
   if (mllog.unix_time > now.unix + kTimestampTolerance) return drop(Refusal::bad_timestamp);
-  User* const user = user_of(sender, now);
+  User* const user = users_->user_of(sender, now);
   if (user == nullptr) return drop(Refusal::series_limit);
-  Message(shared_, *user, origin_of(sender, now, now.at(mllog.unix_time))).take(run, mllog);
-}
-
-/// Returns nullptr if there are too many users.
-User* RunModel::user_of(const Sender& sender, const Moment& now) {
-  auto found = users_.find(sender.account());
-  const std::string digits = std::to_string(sender.account());
-  const bool has_name = sender.user != digits;
-  if (found != users_.end() && has_name && found->second.label() == digits) {
-    found = give_name(found, sender.user, now.elapsed);
-  }
-  if (found == users_.end()) {
-    if (!has_name && !nameless_.take(now.elapsed)) return nullptr;
-    if (users_.size() >= shared_.limits.users && !make_room_for_user()) return nullptr;
-    found = users_.try_emplace(sender.account(), label_text(sender.user), shared_, now.elapsed).first;
-  }
-  found->second.heard(now.elapsed);
-  return &found->second;
-}
-
-bool RunModel::make_room_for_series(std::size_t series, Nanoseconds now) {
-  const auto charged = [](const auto& entry) {
-    return entry.second.runs().empty() ? 0 : entry.second.series();
-  };
-  const auto most = std::ranges::max_element(users_, {}, charged);
-  if (most == users_.end() || charged(*most) <= series) return false;
-  most->second.remove_run(now);
-  drop(Refusal::series_limit);
-  return true;
-}
-
-/// Looks at most once a tick if it finds no process: each message of a newcomer asks again.
-bool RunModel::make_room_for_user() {
-  if (is_full_) return false;
-  const auto silent = [](const auto& left, const auto& right) {
-    return std::pair(left.second.has_processes(), left.second.last_seen()) <
-           std::pair(right.second.has_processes(), right.second.last_seen());
-  };
-  const auto found = std::ranges::min_element(users_, silent);
-  is_full_ = found == users_.end() || found->second.has_processes();
-  if (is_full_) return false;
-  found->second.uncharge();
-  users_.erase(found);
-  return true;
+  Message(*users_, *user, origin_of(sender, now, now.at(mllog.unix_time))).take(run, mllog);
 }
 
 void RunModel::tick(const Moment& now, const std::function<void()>& receive_last) {
-  for (auto& [uid, user] : users_) user.find_gone(now);
+  users_->find_gone(now);
   if (receive_last) receive_last();
-  for (auto& [uid, user] : users_) user.remove_gone(now);
-  is_full_ = false;
-  std::erase_if(users_, [&](const auto& entry) { return entry.second.is_over(now.elapsed); });
-  if (now.elapsed - shared_.other_updated >= shared_.limits.retention) shared_.other.clear();
-  shared_.series = shared_.members = shared_.processes = 0;
-  for (auto& [uid, user] : users_) user.count();
-  for (const auto& [uid, user] : users_) user.show(now);
-  shared_.other.show();
-  for (std::size_t i = 0; i < kRefusalCount; ++i) {
-    dropped_[i].show(static_cast<double>(shared_.dropped[i]));
-  }
+  users_->remove_gone(now);
+  users_->show(now);
 }
 
 RunList RunModel::runs() const {
   RunList list;
-  for (const auto& [uid, user] : users_) {
-    for (const auto& [name, run] : user.runs()) {
-      const RunName& label = list.runs.emplace_back(RunName{user.label(), run.label()});
+  for (const auto& [account, user] : users_->all()) {
+    for (const auto& [name, run] : user.runs) {
+      const RunName& label = list.runs.emplace_back(RunName{user.label, run.label()});
       if (run.is_over()) list.ended.push_back(label);
-      for (const SenderId& id : run.progress.working()) list.processes.push_back({id, label});
+      for (const SenderId& id : run.working()) list.processes.push_back({id, label});
     }
   }
   return list;
 }
 
-RunModel::Usage RunModel::usage() const noexcept {
-  std::size_t runs = 0;
-  for (const auto& [uid, user] : users_) runs += user.runs().size();
-  return {users_.size(), runs, shared_.processes, shared_.members, shared_.series};
-}
-
 std::string RunModel::save(const Moment& now) const {
   RecordWriter out;
-  out.begin("clock");
-  jobs::save(out, now);
-  for (std::size_t i = 0; i < kRefusalCount; ++i) {
-    if (shared_.dropped[i] == 0) continue;
-    out.begin("dropped").text(to_string(static_cast<Refusal>(i)));
-    out.integer(static_cast<std::int64_t>(shared_.dropped[i]));
-  }
-  for (const auto& [account, user] : users_) user.save(out, account, user.label());
+  out.begin("clock")(now);
+  users_->save(out);
   return out.take();
 }
 
-// The lines of users. A line of something else fails.
-void RunModel::read(SavedReader& in, Users& users, Nanoseconds now) {
-  User* user = nullptr;
-  Run* run = nullptr;
-  while (in.next()) {
-    if (in.kind() == "user") {
-      const auto account = static_cast<std::uint32_t>(in.integer(0, UINT32_MAX));
-      const auto [place, is_new] = users.try_emplace(account, in.text(), shared_, now);
-      user = &place->second;
-      user->heard(in.elapsed());
-      run = nullptr;
-      if (!is_new) in.fail();
-    } else if (in.kind() == "dropped") {
-      const auto refusal = kRefusalNames.find(in.text());
-      const std::int64_t count = in.integer(0, INT64_MAX);
-      if (refusal) shared_.drop(*refusal, static_cast<std::uint64_t>(count));
-    } else if (user != nullptr) {
-      user->restore_line(in, run);
-    } else {
-      in.fail();
-    }
-  }
-  const bool is_whole = std::ranges::all_of(users, [](const auto& entry) { return entry.second.is_whole(); });
-  if (!is_whole) in.fail();
-}
-
-// The same way as over a restart of the daemon, so that nothing but the label changes.
-RunModel::Users::iterator RunModel::give_name(Users::iterator user, std::string_view name, Nanoseconds now) {
-  RecordWriter out;
-  user->second.save(out, user->first, label_text(name));
-  const std::string lines = out.take();
-  SavedReader in(lines);
-  Users renamed;
-  read(in, renamed, now);
-  if (in.failed() || renamed.empty()) return user;
-  user->second.uncharge();
-  users_.erase(user);
-  const auto place = users_.insert(renamed.extract(renamed.begin())).position;
-  place->second.count();
-  return place;
-}
-
 Result<Done> RunModel::restore(std::string_view section, const Moment& now, bool is_of_this_boot) {
-  SavedReader in(section);
-  if (!section.empty() && (!in.next() || in.kind() != "clock")) in.fail();
-  const Moment saved = section.empty() ? now : in.moment();
-  const Nanoseconds shift = (now.elapsed - now.unix) - (saved.elapsed - saved.unix);
   constexpr Nanoseconds kMostShift = std::chrono::hours(24 * 365 * 10);  // of an invalid file
-  // Within a boot CLOCK_BOOTTIME goes on, whatever happens to the calendar clock.
-  if (!is_of_this_boot && (shift > kMostShift || shift < -kMostShift)) in.fail();
-  if (!is_of_this_boot) in.set_shift(shift);
-  read(in, users_, now.elapsed);
-  if (in.failed()) {
-    users_.clear();
-    return Error("the runs of jobs, line " + std::to_string(in.line()));
+  RecordReader in(section);
+  Moment saved = now;
+  if (!section.empty()) {
+    in.check(in.next() && in.kind() == "clock");
+    in(saved);
   }
-  for (auto& [account, each] : users_) each.count();
+  // Within a boot CLOCK_BOOTTIME goes on, whatever happens to the calendar clock.
+  if (!is_of_this_boot) {
+    const Nanoseconds shift = (now.elapsed - now.unix) - (saved.elapsed - saved.unix);
+    in.check(shift <= kMostShift && shift >= -kMostShift).shift_elapsed(shift);
+  }
+  users_->restore(in, now.elapsed);
+  if (in.failed()) return Error("the runs of jobs, line " + std::to_string(in.line()));
   return Done{};
 }
 

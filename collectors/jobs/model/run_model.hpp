@@ -1,18 +1,89 @@
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.hpp"
 #include "collectors/jobs/model/run_list.hpp"
-#include "collectors/jobs/model/user.hpp"
+#include "collectors/jobs/wire/line.hpp"
+#include "collectors/jobs/wire/sender.hpp"
+#include "exporter/store/store.hpp"
 
 namespace gpumeter::jobs {
+
+class Users;
+
+/// The quotas of one user, and of all users together. The values are A9 of the reference unless a comment
+/// names another source. They bound the model to 5000 runs, 1024 users, 8192 senders and 40000 series,
+/// whatever jobs send.
+struct Limits {
+  /// Of one user; a packed line counts once for each value. As many at once after a second of silence.
+  unsigned lines_per_second = 2000;
+  std::size_t series_per_run = 640;      ///< room for every histogram of training, or of serving (Bounds)
+  std::size_t series_per_sender = 1280;  ///< see most_of_sender()
+  std::size_t series_per_user = 8192;
+  std::size_t series = 40000;
+  std::size_t evaluations_per_run = 8;  ///< values of `metric`, which is not a closed set
+  std::size_t customs_per_run = 16;     ///< of ml_custom: a few scalars, not a log of every weight
+  std::size_t senders_per_user = 1024;  ///< more ranks and loaders than one machine runs
+  std::size_t senders = 8192;
+  std::size_t users = 1024;
+  Nanoseconds retention = std::chrono::minutes(10);  ///< of a run without senders; at least two scrapes
+  /// New series have budgets of their own, because every one stays in Prometheus after it has left the page.
+  /// A full budget is as large as the limit of the series that are present, and an empty one is full again
+  /// after this time.
+  Nanoseconds renewal_of_sender =
+      std::chrono::hours(1);  ///< of series_per_sender: few processes begin many runs
+  Nanoseconds renewal_of_user = std::chrono::minutes(15);  ///< of series_per_user: short jobs on every GPU
+  Nanoseconds renewal_of_users = std::chrono::hours(1);    ///< of `users`, for new ones without a name
+
+  std::size_t most_of_sender() const noexcept { return std::max(series_per_sender, series_per_run); }
+  bool operator==(const Limits&) const = default;
+};
+
+/// Series that a run has in addition to its cells and evaluations: start, stop, run time, last update,
+/// restarts, lost steps, step, info. The quotas are charged for all of them when the run is created.
+inline constexpr std::size_t kSeriesOfEveryRun = 8;
+
+/// Tokens arrive at a steady rate, and each line takes some. Up to `capacity` unused tokens are kept. A line
+/// may take more tokens than there are; the next ones then wait until the debt is paid. One thread.
+class TokenBucket {
+ public:
+  TokenBucket(double rate, double capacity, Nanoseconds now) noexcept
+      : rate_(rate), capacity_(capacity), tokens_(capacity), filled_(now) {}
+
+  /// Changes the limits. Unused tokens are kept up to the new capacity.
+  void set(double rate, double capacity) noexcept {
+    rate_ = rate;
+    capacity_ = capacity;
+    tokens_ = std::min(tokens_, capacity);
+  }
+
+  bool take(Nanoseconds now, double tokens = 1) noexcept {
+    tokens_ = tokens_at(now);
+    filled_ = std::max(filled_, now);
+    if (tokens_ < 1) return false;
+    tokens_ -= tokens;
+    return true;
+  }
+  bool is_full(Nanoseconds now) const noexcept { return tokens_at(now) >= capacity_; }
+  bool has_any(Nanoseconds now) const noexcept { return tokens_at(now) >= 1; }
+
+ private:
+  double tokens_at(Nanoseconds now) const noexcept {
+    return std::min(capacity_, tokens_ + rate_ * std::max(0.0, to_seconds(now - filled_)));
+  }
+
+  double rate_;
+  double capacity_;
+  double tokens_;
+  Nanoseconds filled_;
+};
 
 /// The state of all jobs, as they report it. Runs are keyed by (user, run, workload), so no user's messages
 /// affect another user's runs. All subordinate uids of a user count as that user. A process that names no run
@@ -37,6 +108,7 @@ class RunModel {
   /// The model adds ml_* and gpumeter_jobs_dropped_total to `source`, which must outlive it. The caller
   /// commits them after each tick().
   RunModel(Source& source, const Limits& limits, IsAlive is_alive);
+  ~RunModel();
 
   /// One datagram, frame or line of DogStatsD.
   void receive(const Sender& sender, std::string_view payload, const Moment& now);
@@ -47,7 +119,7 @@ class RunModel {
   void set_limits(const Limits& limits) noexcept;
   /// Counts what only the receiver detects: cut datagrams, lines over the limit, senders that are not
   /// admitted.
-  void drop(Refusal refusal, std::uint64_t count = 1) noexcept { shared_.drop(refusal, count); }
+  void drop(Refusal refusal, std::uint64_t count = 1) noexcept;
 
   /// Removes ended processes and expired runs, and writes all values into their slots. Call about once a
   /// second; it checks whether each process is alive. Takes microseconds a run, and about 20 ms with all
@@ -72,19 +144,7 @@ class RunModel {
   Result<Done> restore(std::string_view section, const Moment& now, bool is_of_this_boot);
 
  private:
-  using Users = std::map<std::uint32_t, User>;  ///< by Sender::account()
-
-  User* user_of(const Sender& sender, const Moment& now);
-  Users::iterator give_name(Users::iterator user, std::string_view name, Nanoseconds now);
-  void read(SavedReader& in, Users& users, Nanoseconds now);
-  bool make_room_for_series(std::size_t series, Nanoseconds now);
-  bool make_room_for_user();
-
-  Shared shared_;
-  Users users_;
-  TokenBucket nameless_;  ///< new users without a name: the uids that a process may choose
-  bool is_full_ = false;  ///< since the last tick no user could be removed for another
-  std::array<OwnedSlot, kRefusalCount> dropped_;
+  const std::unique_ptr<Users> users_;
 };
 
 }  // namespace gpumeter::jobs

@@ -152,12 +152,10 @@ bool parse_field(std::string_view field, MetricLine& line) noexcept {
     line.timestamp = parse_number<std::int64_t>(field.substr(1));
     return line.timestamp.has_value();
   }
-  if (line.ignored.empty()) line.ignored = field;
-  return true;
+  return true;  // a field of a later protocol
 }
 
 Line parse_metric(std::string_view text) noexcept {
-  const std::string_view whole = text;
   MetricLine line;
   line.name = take_until(text, ':');
   line.values = PackedValues(take_until(text, '|'));
@@ -173,9 +171,6 @@ Line parse_metric(std::string_view text) noexcept {
     } else if (!parse_field(field, line)) {
       return Refusal::malformed;
     }
-  }
-  if (!line.ignored.empty()) {
-    line.ignored = whole.substr(static_cast<std::size_t>(line.ignored.data() - whole.data()));
   }
   return line;
 }

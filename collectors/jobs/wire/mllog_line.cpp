@@ -1,4 +1,3 @@
-#include "collectors/jobs/wire/mllog_line.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -24,6 +24,14 @@ struct SenderId {
   auto operator<=>(const SenderId&) const = default;
 };
 
+/// The sender as the kernel reports it: SCM_CREDENTIALS or SO_PEERCRED.
+struct Credentials {
+  std::int32_t pid = 0;  ///< in the daemon's pid namespace; 0 if not visible there
+  std::uint32_t uid = 0;
+
+  auto operator<=>(const Credentials&) const = default;
+};
+
 /// The workload that a process belongs to: the labels `kind` and `workload` of gpu_workload_info.
 struct Workload {
   cgroup::Kind kind = cgroup::Kind::unattributed;  ///< unattributed: no workload is known

@@ -34,15 +34,6 @@ using Bounds = std::span<const double>;
 /// The value of the label `le`, in OpenMetrics' form: "0.001096", "10.0".
 std::string bound_text(double bound);
 
-/// 0.5 ms to 10 minutes, coarser to 66 minutes: a small model's step, and a step that generates its own data.
-extern const Bounds kStepBounds;
-/// 1 ms to 10 minutes, coarser to 66 minutes.
-extern const Bounds kRequestBounds;
-/// 4 ms to 158 s, coarser to 10 minutes: a long prompt, or one that waits in a queue.
-extern const Bounds kFirstTokenBounds;
-/// 0.5 ms to 1 s, coarser to 10 s: a stall between two tokens.
-extern const Bounds kInterTokenBounds;
-
 // The metrics that jobs may send, one row for each name. Constant tables, any thread.
 
 /// Data types: the label `dtype`, with the same values as that of gpu_peak_flops.
@@ -82,7 +73,7 @@ struct Word {
   const MetricDescriptor* family;
   std::array<const ClosedLabel*, 2> labels{};
   const MetricDescriptor* times = nullptr;  ///< counts the durations of a phase
-  const Bounds* bounds = nullptr;           ///< of a histogram
+  Bounds bounds = {};                       ///< of a histogram; otherwise empty
 };
 
 /// Returns nullptr if the vocabulary does not contain the name.

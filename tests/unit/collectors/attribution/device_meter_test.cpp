@@ -388,6 +388,92 @@ TEST_F(DeviceMeterTest, TakesItsWorkloadsOutOfTheBook) {
   EXPECT_EQ(book_->workloads().size(), 1U);
 }
 
+const WorkloadId kUnit{cgroup::Kind::systemd_unit, "a.service"};
+
+class Costs : public testing::Test {
+ protected:
+  Costs() { procfs_.add(7, "/system.slice/a.service"); }
+
+  void look(Nanoseconds now, const std::vector<DeviceProcess>& listed, const DeviceUse& device = {}) {
+    meter_.update(now, listed);
+    meter_.count_costs(now, true, device);
+  }
+  static DeviceCost cost_in(const DeviceMeter& meter) {
+    const auto account = meter.account({.uuid = "GPU-1", .index = 3}, {});
+    for (const AccountEntry& entry : account->entries) {
+      if (entry.id == kUnit) return entry.cost;
+    }
+    return {};
+  }
+  DeviceCost cost() const { return cost_in(meter_); }
+
+  FakeProcfs procfs_;
+  std::shared_ptr<WorkloadBook> book_ = std::make_shared<WorkloadBook>();
+  DeviceMeter meter_{procfs_.path(), false, book_};
+};
+
+TEST_F(Costs, TimeHeldBusyAndIdle) {
+  look(0s, {});
+  look(10s, {{7, 100, 4}});
+  EXPECT_EQ(cost().held_seconds, 4) << "a new process held the device for as long as it was busy";
+  look(20s, {{7, 300, 2}});
+  look(30s, {{7, 200, 0}});
+  look(40s, {});
+  EXPECT_EQ(cost().held_seconds, 34);
+  EXPECT_EQ(cost().busy_seconds, 6);
+  EXPECT_EQ(cost().idle_seconds, 25.5)
+      << "8 and 10 of 24 s; in the last interval as before, because it is not known";
+  EXPECT_EQ(cost().peak_memory, 300);
+  EXPECT_EQ(cost().uuid, "GPU-1");
+  EXPECT_EQ(cost().index, 3U);
+}
+
+TEST_F(Costs, TheDevicesBusyTimeCountsForTheOnlyUser) {
+  look(0s, {{7}}, {.busy_seconds = 100});
+  look(10s, {{7}}, {.busy_seconds = 103});
+  EXPECT_EQ(cost().busy_seconds, 3);
+  EXPECT_EQ(cost().idle_seconds, 7);
+  procfs_.add(8, "/system.slice/b.service");
+  look(20s, {{7}, {8}}, {.busy_seconds = 113});
+  EXPECT_EQ(cost().busy_seconds, 3) << "which of the two was busy is not known";
+}
+
+TEST_F(Costs, ThrottledTimeCountsWhileADeviceIsHeld) {
+  look(0s, {});
+  meter_.count_costs({}, false, {.throttled = {{"power", 50}}});
+  look(1s, {{7}});
+  meter_.count_costs({}, false, {.throttled = {{"power", 53}}});
+  look(2s, {});
+  meter_.count_costs({}, false, {.throttled = {{"power", 60}}});
+  EXPECT_EQ(cost().throttled_seconds, (std::map<std::string, double>{{"power", 3}}));
+}
+
+TEST_F(Costs, AGapIsNotCounted) {
+  look(0s, {{7, {}, 0}});
+  meter_.interrupt();
+  look(100s, {{7, {}, 0}});
+  look(101s, {{7, {}, 0}});
+  EXPECT_EQ(cost().held_seconds, 1);
+}
+
+TEST_F(Costs, ContinuesAnEarlierProcess) {
+  look(0s, {{7, 100, 0}});
+  look(5s, {{7, 400, 0}});
+  look(10s, {{7, 100, 5}});
+  DeviceAccount earlier = *meter_.account({.uuid = "GPU-1", .index = 3}, {});
+  earlier.energy_total = 500;
+  DeviceMeter meter(procfs_.path(), false, book_);
+  meter.resume(earlier, [](Nanoseconds begun) { return begun; });
+  meter.add_energy(800);
+  EXPECT_EQ(meter.workloads().at(kUnit).energy_joules, 300) << "it held the device before the restart";
+  const std::vector<DeviceProcess> listed = {{7, 100, 2}};
+  meter.update(20s, listed);
+  meter.count_costs(20s, true, {});
+  EXPECT_EQ(meter.workloads().at(kUnit).busy_seconds, 7);
+  EXPECT_EQ(cost_in(meter).busy_seconds, 7);
+  EXPECT_EQ(cost_in(meter).peak_memory, 400);
+}
+
 }  // namespace
 
 }  // namespace gpumeter::workloads

@@ -74,7 +74,7 @@ class MeterTest : public testing::Test {
 };
 
 TEST_F(MeterTest, FindsADeviceByEachOfItsNames) {
-  readings.partitions = {{{"GPU-b", "1g.18gb:7"}, "MIG-1", "7", ""}};
+  readings.partitions = {{{"GPU-b", "1g.18gb:7"}, "MIG-1", "7"}};
   give(DeviceSelector::By::uuid, "GPU-b");
   give(DeviceSelector::By::pci_address, "0000:2c:00.0", kPod, AllocationSource::kubelet);
   give(DeviceSelector::By::minor, "0", kPod, AllocationSource::dra);
@@ -169,7 +169,7 @@ TEST_F(MeterTest, OnASharedGpuEachWorkloadsOwnTimeCounts) {
 }
 
 TEST_F(MeterTest, APartitionHasItsOwnBusyTime) {
-  readings.partitions = {{{"GPU-b", "1g.18gb:7"}, "MIG-1", "7", ""}};
+  readings.partitions = {{{"GPU-b", "1g.18gb:7"}, "MIG-1", "7"}};
   give(DeviceSelector::By::uuid, "MIG-1");
   for (const double total : {1.0, 1.0}) {
     busy("GPU-b", total * 100, "1g.18gb:8");
@@ -226,9 +226,9 @@ TEST(ReadingsTest, ComeFromTheStore) {
 }
 
 TEST_F(MeterTest, AMinorWithAGpuInstanceIsTheMigInstance) {
-  readings.partitions = {{{"GPU-a", "1g.10gb:3"}, "MIG-3", "3", "0"},
-                         {{"GPU-b", "1g.10gb:3"}, "MIG-4", "3", "0"},
-                         {{"GPU-b", "2g.20gb:13"}, "MIG-5", "13", "0"}};
+  readings.partitions = {{{"GPU-a", "1g.10gb:3"}, "MIG-3", "3"},
+                         {{"GPU-b", "1g.10gb:3"}, "MIG-4", "3"},
+                         {{"GPU-b", "2g.20gb:13"}, "MIG-5", "13"}};
   give(DeviceSelector::By::minor, "0/gi3", kPod, AllocationSource::kubelet);
   update();
   EXPECT_EQ(text(),
@@ -256,10 +256,10 @@ class DraNameTest : public MeterTest {
 };
 
 TEST_F(DraNameTest, IsTheInstanceWithItsProfileAndPlace) {
-  readings.partitions = {{{"GPU-a", "1g.10gb:1"}, "MIG-1", "1", "", "1g.10gb", "19", "0"},
-                         {{"GPU-b", "1g.10gb:7"}, "MIG-2", "7", "", "1g.10gb", "19", "0"},
-                         {{"GPU-b", "1g.10gb:9"}, "MIG-3", "9", "", "1g.10gb", "19", "4"},
-                         {{"GPU-b", "1g.10gb+me:8"}, "MIG-4", "8", "", "1g.10gb+me", "20", "5"}};
+  readings.partitions = {{{"GPU-a", "1g.10gb:1"}, "MIG-1", "1", "1g.10gb", "19", "0"},
+                         {{"GPU-b", "1g.10gb:7"}, "MIG-2", "7", "1g.10gb", "19", "0"},
+                         {{"GPU-b", "1g.10gb:9"}, "MIG-3", "9", "1g.10gb", "19", "4"},
+                         {{"GPU-b", "1g.10gb+me:8"}, "MIG-4", "8", "1g.10gb+me", "20", "5"}};
   EXPECT_EQ(partition_of("1g10gb-19-0"), "uuid=GPU-b partition=1g.10gb:7");
   EXPECT_EQ(partition_of("1g10gb-19-4"), "uuid=GPU-b partition=1g.10gb:9");
   EXPECT_EQ(partition_of("1g10gb-me-20-5"), "uuid=GPU-b partition=1g.10gb+me:8");
@@ -269,12 +269,12 @@ TEST_F(DraNameTest, IsTheInstanceWithItsProfileAndPlace) {
 }
 
 TEST_F(DraNameTest, WithoutPlacesIsTheOnlyInstanceOfItsProfile) {
-  readings.partitions = {{{"GPU-a", "2g.20gb:1"}, "MIG-1", "1", "", "2g.20gb"},
-                         {{"GPU-b", "2g.20gb:5"}, "MIG-2", "5", "0", "2g.20gb"},
-                         {{"GPU-b", "2g.20gb:5"}, "MIG-3", "5", "1", "2g.20gb"},
-                         {{"GPU-b", "1g.10gb:7"}, "MIG-4", "7", "", "1g.10gb"},
-                         {{"GPU-b", "1g.10gb:8"}, "MIG-5", "8", "", "1g.10gb"},
-                         {{"GPU-b", "1g.10gb+me.all:9"}, "MIG-6", "9", "", "1g.10gb+me.all"}};
+  readings.partitions = {{{"GPU-a", "2g.20gb:1"}, "MIG-1", "1", "2g.20gb"},
+                         {{"GPU-b", "2g.20gb:5"}, "MIG-2", "5", "2g.20gb"},
+                         {{"GPU-b", "2g.20gb:5"}, "MIG-3", "5", "2g.20gb"},
+                         {{"GPU-b", "1g.10gb:7"}, "MIG-4", "7", "1g.10gb"},
+                         {{"GPU-b", "1g.10gb:8"}, "MIG-5", "8", "1g.10gb"},
+                         {{"GPU-b", "1g.10gb+me.all:9"}, "MIG-6", "9", "1g.10gb+me.all"}};
   EXPECT_EQ(partition_of("2g20gb-14-0"), "uuid=GPU-b partition=2g.20gb:5");
   EXPECT_EQ(partition_of("1c2g20gb-14-0"), "uuid=GPU-b partition=2g.20gb:5") << "a compute instance of it";
   EXPECT_EQ(partition_of("1g10gb-meall-21-6"), "uuid=GPU-b partition=1g.10gb+me.all:9");

@@ -25,7 +25,7 @@ std::string shown(const MetricLine& line) {
   for (Tags tags = line.tags; const auto tag = tags.next();) {
     text += " #" + std::string(tag->key) + '=' + std::string(tag->value);
   }
-  return line.ignored.empty() ? text : text + " ignored " + std::string(line.ignored);
+  return text;
 }
 
 /// The result of the parser as text.
@@ -48,8 +48,7 @@ TEST(DogstatsdLine, OfDatadogsClient) {
   EXPECT_EQ(parsed("k:2|c|@0.5|#a:b:c,bare,,x:"), "k 2.000000 c @0.500000 #a=b:c #bare= #x=");
   EXPECT_EQ(parsed("x:1:2:3|d"), "x 1.000000 2.000000 3.000000 d");
   EXPECT_EQ(parsed("x:21::22|ms\r"), "x 21.000000 22.000000 m");
-  EXPECT_EQ(parsed("x:1|h|c:ci-0123|e:it-false|card:low|#run:a"),
-            "x 1.000000 h #run=a ignored c:ci-0123|e:it-false|card:low|#run:a");
+  EXPECT_EQ(parsed("x:1|h|c:ci-0123|e:it-false|card:low|#run:a"), "x 1.000000 h #run=a");
 }
 
 TEST(DogstatsdLine, OfPystatsd) {

@@ -1,7 +1,6 @@
-#include "collectors/jobs/wire/mllog_line.hpp"
-
 #include <gtest/gtest.h>
 
+#include "collectors/jobs/wire/line.hpp"
 #include "tests/unit/collectors/jobs/model/jobs_bench.hpp"
 
 namespace gpumeter::jobs {

@@ -93,14 +93,14 @@ TEST(Vocabulary, EachReasonHasAName) {
 
 struct Set {
   const char* name;
-  const Bounds& bounds;
+  Bounds bounds;
   double from, to;  ///< range in which quantiles must be within 10 %
 };
 
-const Set kSets[] = {{"steps", kStepBounds, 0.0005, 600},
-                     {"requests", kRequestBounds, 0.001, 600},
-                     {"first tokens", kFirstTokenBounds, 0.004, 120},
-                     {"between tokens", kInterTokenBounds, 0.0005, 1}};
+const Set kSets[] = {{"steps", find_word("ml.step.seconds")->bounds, 0.0005, 600},
+                     {"requests", find_word("ml.infer.seconds")->bounds, 0.001, 600},
+                     {"first tokens", find_word("ml.ttft.seconds")->bounds, 0.004, 120},
+                     {"between tokens", find_word("ml.itl.seconds")->bounds, 0.0005, 1}};
 
 /// The result of histogram_quantile for a run with the constant duration `seconds`: one bucket has all of
 /// them.
@@ -139,10 +139,10 @@ TEST(Buckets, TextsAreTheValuesAndAscend) {
 }
 
 TEST(Buckets, AreAsManyAsTheLimitsOfSeriesAreMadeFor) {
-  EXPECT_EQ(kStepBounds.size(), 158U);
-  EXPECT_EQ(kRequestBounds.size(), 151U);
-  EXPECT_EQ(kFirstTokenBounds.size(), 119U);
-  EXPECT_EQ(kInterTokenBounds.size(), 89U);
+  EXPECT_EQ(find_word("ml.step.seconds")->bounds.size(), 158U);
+  EXPECT_EQ(find_word("ml.infer.seconds")->bounds.size(), 151U);
+  EXPECT_EQ(find_word("ml.ttft.seconds")->bounds.size(), 119U);
+  EXPECT_EQ(find_word("ml.itl.seconds")->bounds.size(), 89U);
 }
 
 std::string read(std::string_view tags) {

@@ -15,6 +15,7 @@ namespace {
 
 using std::chrono::hours;
 using std::chrono::minutes;
+using std::chrono::seconds;
 using enum Severity;
 
 // A failed GPU stays failed for an hour after the event, or until its driver was released for a reset.
@@ -105,39 +106,6 @@ Condition condition_of(const Xid& xid, const std::string& reason, const std::str
   const Term term{{&catalog::xid_errors, {"xid", xid.code}}, Compare::above, 0, Over::event, keep, {}, true};
   return {reason, xid.severity, xid.action, "GpuXid", text, std::chrono::seconds(0), {term}};
 }
-
-/// The rows and their texts, which the rows refer to.
-struct Rows {
-  std::vector<std::string> texts;
-  std::vector<Condition> rows;
-
-  Rows() {
-    texts.reserve(2 * std::size(kXids));
-    for (const Xid& xid : kXids) {
-      if (!xid.is_finding) continue;
-      const std::string& reason = texts.emplace_back("xid_" + std::string(xid.code));
-      const std::string& text =
-          texts.emplace_back("XID " + std::string(xid.code) + ": " + std::string(xid.meaning));
-      rows.push_back(condition_of(xid, reason, text));
-    }
-  }
-};
-
-}  // namespace
-
-std::span<const Xid> xids() noexcept { return kXids; }
-
-std::span<const Condition> xid_conditions() {
-  static const Rows rows;
-  return rows.rows;
-}
-
-namespace {
-
-using std::chrono::hours;
-using std::chrono::minutes;
-using std::chrono::seconds;
-using enum Severity;
 
 constexpr Term above(Reading reading, double threshold) { return {reading, Compare::above, threshold}; }
 constexpr Term below(Reading reading, double threshold) { return {reading, Compare::below, threshold}; }
@@ -343,20 +311,33 @@ std::string term_text(const Term& term) {
   return text + sign + (term.threshold == 1 ? "" : limit + " x ") + reading_text(term.of);
 }
 
+/// All rows, and the texts that those of the XIDs refer to.
+struct Rows {
+  std::vector<std::string> texts;
+  std::vector<Condition> rows = {kMissing};
+
+  Rows() {
+    rows.insert(rows.end(), std::begin(kTable), std::end(kTable));
+    texts.reserve(2 * std::size(kXids));
+    for (const Xid& xid : kXids) {
+      if (!xid.is_finding) continue;
+      const std::string& reason = texts.emplace_back("xid_" + std::string(xid.code));
+      const std::string& text =
+          texts.emplace_back("XID " + std::string(xid.code) + ": " + std::string(xid.meaning));
+      rows.push_back(condition_of(xid, reason, text));
+    }
+  }
+};
+
 }  // namespace
 
+std::span<const Xid> xids() noexcept { return kXids; }
 std::span<const Condition> conditions() noexcept { return kTable; }
-
 const Condition& devices_missing() noexcept { return kMissing; }
 
 std::span<const Condition> all_conditions() {
-  static const std::vector<Condition> all = [] {
-    std::vector<Condition> joined = {kMissing};
-    joined.insert(joined.end(), std::begin(kTable), std::end(kTable));
-    joined.insert(joined.end(), xid_conditions().begin(), xid_conditions().end());
-    return joined;
-  }();
-  return all;
+  static const Rows rows;
+  return rows.rows;
 }
 
 std::string runbook_of(const Condition& condition) {

@@ -143,7 +143,4 @@ struct Xid {
 /// All codes that have a series of their own, by number, and "other".
 std::span<const Xid> xids() noexcept;
 
-/// The conditions of the codes that are findings: reason "xid_<code>".
-std::span<const Condition> xid_conditions();
-
 }  // namespace gpumeter::health

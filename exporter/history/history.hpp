@@ -110,8 +110,6 @@ class GpuEvents {
   const std::deque<GpuEvent>& events() const noexcept { return events_; }
 
  private:
-  void add_counts(std::int64_t second, const GpuPicture& gpu);
-  void add_reasons(std::int64_t second, const GpuPicture& gpu);
   void keep(GpuEvent event);
 
   std::deque<GpuEvent> events_;  // the oldest first

@@ -65,40 +65,14 @@ void Family::shadow_duplicates() {
   }
 }
 
-Source::Source(Source&& other) noexcept
-    : store_(std::exchange(other.store_, nullptr)),
-      stored_(other.stored_),
-      frame_(std::move(other.frame_)),
-      end_(other.end_),
-      free_(std::exchange(other.free_, kNone)),
-      next_free_(std::move(other.next_free_)),
-      changes_(std::move(other.changes_)),
-      has_drops_(other.has_drops_),
-      is_cleared_(other.is_cleared_) {}
-
-Source& Source::operator=(Source&& other) noexcept {
-  std::swap(store_, other.store_);
-  std::swap(stored_, other.stored_);
-  std::swap(frame_, other.frame_);
-  std::swap(end_, other.end_);
-  std::swap(free_, other.free_);
-  std::swap(next_free_, other.next_free_);
-  std::swap(changes_, other.changes_);
-  std::swap(has_drops_, other.has_drops_);
-  std::swap(is_cleared_, other.is_cleared_);
-  return *this;
-}
-
-Source::~Source() {
-  if (store_ != nullptr) store_->detach(*stored_);
-}
+void Source::Detach::operator()(StoredSource* source) const noexcept { store->detach(*source); }
 
 Source::Slot Source::add(const MetricDescriptor& family, Labels labels, SeriesPart part, double since) {
   const Slot slot = free_ == kNone ? end_ : free_;
   // Grows by an eighth, but by at least kFewest slots: a GPU's processes are few compared with its series.
   constexpr std::size_t kFewest = 8;
   if (slot == frame_.size()) reserve(end_ + std::max(kFewest, end_ / 8));
-  changes_.push_back({Change::Kind::add, slot, &family, std::move(labels), part, since});
+  changes_.push_back({slot, &family, std::move(labels), part, since});
   if (slot == end_) {
     ++end_;
   } else {
@@ -113,9 +87,7 @@ void Source::reserve(std::size_t slots) {
   frame_.resize(slots);
 }
 
-void Source::relabel(Slot slot, Labels labels) {
-  changes_.push_back({.kind = Change::Kind::relabel, .slot = slot, .labels = std::move(labels)});
-}
+void Source::relabel(Slot slot, Labels labels) { changes_.push_back({slot, nullptr, std::move(labels)}); }
 
 void Source::drop(Slot slot) noexcept {
   miss(slot, ReadStatus::unsupported);
@@ -134,13 +106,13 @@ void Source::clear() {
 }
 
 void Source::commit(Nanoseconds now) {
-  if (!is_cleared_ && !has_drops_ && changes_.empty()) return store_->commit(*stored_, frame_, now);
-  store_->commit(*stored_, *this, now);
+  store().commit(*stored_, *this, now);
+  if (!has_changes()) return;
   std::vector<Change>().swap(changes_);  // a device has hundreds of changes at its start and none afterwards
   has_drops_ = is_cleared_ = false;
 }
 
-void Source::hide() noexcept { store_->hide(*stored_); }
+void Source::hide() noexcept { store().hide(*stored_); }
 
 namespace {
 
@@ -294,15 +266,13 @@ void Store::walk_in_slices(const std::function<void(const Family&)>& visit) cons
   }
 }
 
-void Store::commit(StoredSource& source, const Frame& frame, Nanoseconds now) noexcept {
-  const MutexLock lock(mutex_);
-  show(source, frame, now);
-}
-
 void Store::commit(StoredSource& source, const Source& with, Nanoseconds now) {
   const MutexLock lock(mutex_);
-  apply(source, with);
-  show(source, with.frame_, now);
+  if (with.has_changes()) apply(source, with);
+  source.frame.copy_from(with.frame_);
+  source.committed_at = now;
+  source.is_shown = true;
+  changed();
 }
 
 void Store::hide(StoredSource& source) noexcept {
@@ -325,45 +295,27 @@ void Store::detach(StoredSource& source) noexcept {
   changed();
 }
 
-void Store::show(StoredSource& source, const Frame& frame, Nanoseconds now) noexcept {
-  source.frame.copy_from(frame);
-  source.committed_at = now;
-  source.is_shown = true;
-  changed();
-}
-
 void Store::apply(StoredSource& source, const Source& with) {
   if (with.is_cleared_) clear(source);
   source.slots.resize(std::max(source.slots.size(), with.end_));
   for (const Source::Change& change : with.changes_) {
     StoredSource::Slot& slot = source.slots[change.slot];
-    switch (change.kind) {
-      case Source::Change::Kind::add:
-        free(slot);  // dropped since the last commit
-        slot.family = &family(*change.family);
-        slot.labels = change.labels;
-        slot.rank = ++ranks_ & StoredSource::kRanks;
-        slot.part = change.part;
-        set_since(source, change.slot, change.since);
-        invalidate(*slot.family);
-        break;
-      case Source::Change::Kind::relabel:
-        slot.labels = change.labels;
-        invalidate(*slot.family);
-        break;
+    if (change.family != nullptr) {
+      free(slot);  // dropped since the last commit
+      slot.family = &family(*change.family);
+      slot.rank = ++ranks_ & StoredSource::kRanks;
+      slot.part = change.part;
+      set_since(source, change.slot, change.since);
     }
+    slot.labels = change.labels;
+    invalidate(*slot.family);
   }
-  free_dropped(source, with);
-  if (source.frame.size() != with.frame_.size()) source.frame.resize(with.frame_.size());
-}
-
-// Those that were dropped since the last commit come first in the list, and those before them are free
-// already.
-void Store::free_dropped(StoredSource& source, const Source& with) noexcept {
+  // The list of dropped slots begins with those since the last commit; those before them are free already.
   for (Source::Slot at = with.free_; at != Source::kNone && source.slots[at].family != nullptr;
        at = with.next_free_[at]) {
     free(source.slots[at]);
   }
+  if (source.frame.size() != with.frame_.size()) source.frame.resize(with.frame_.size());
 }
 
 void Store::clear(StoredSource& source) noexcept {

@@ -153,10 +153,6 @@ class Source {
  public:
   using Slot = std::size_t;
 
-  Source(Source&& other) noexcept;
-  Source& operator=(Source&& other) noexcept;
-  ~Source();
-
   /// Adds a slot for this series; the slot has no value until one is written. The first slots of a source are
   /// 0, 1, 2, ...; dropped slots are reused. Slots and labels change in the store with the next commit.
   /// `since`: as Series::since(), of a counter.
@@ -188,19 +184,23 @@ class Source {
   friend class Store;
   static constexpr Slot kNone = static_cast<Slot>(-1);
   struct Change {
-    enum class Kind : std::uint8_t { add, relabel };
-    Kind kind;
     Slot slot;
-    const MetricDescriptor* family = nullptr;
-    Labels labels = {};
+    const MetricDescriptor* family;  ///< null: the slot's series gets these labels
+    Labels labels;
     SeriesPart part = SeriesPart::value;
     double since = 0;
   };
 
-  Source(Store& store, StoredSource& stored) noexcept : store_(&store), stored_(&stored) {}
+  struct Detach {
+    Store* store;
+    void operator()(StoredSource* source) const noexcept;
+  };
 
-  Store* store_;  ///< null: moved from
-  StoredSource* stored_;
+  Source(Store& store, StoredSource& stored) noexcept : stored_(&stored, {&store}) {}
+  Store& store() const noexcept { return *stored_.get_deleter().store; }
+  bool has_changes() const noexcept { return is_cleared_ || has_drops_ || !changes_.empty(); }
+
+  std::unique_ptr<StoredSource, Detach> stored_;  ///< null: moved from
   Frame frame_;
   Slot end_ = 0;                 ///< the first slot that was never used
   Slot free_ = kNone;            ///< the slot that was dropped last
@@ -262,7 +262,6 @@ class Store {
     std::size_t holders = 1;  ///< calls of declare() without their release()
   };
 
-  void commit(StoredSource& source, const Frame& frame, Nanoseconds now) noexcept;
   void commit(StoredSource& source, const Source& with, Nanoseconds now);
   void hide(StoredSource& source) noexcept;
   void detach(StoredSource& source) noexcept;
@@ -273,8 +272,6 @@ class Store {
   Declared* declared(const MetricDescriptor& descriptor) noexcept GPUMETER_REQUIRES(mutex_);
   const Family* colliding_with(const MetricDescriptor& wanted) const GPUMETER_REQUIRES(mutex_);
   void apply(StoredSource& source, const Source& with) GPUMETER_REQUIRES(mutex_);
-  void free_dropped(StoredSource& source, const Source& with) noexcept GPUMETER_REQUIRES(mutex_);
-  void show(StoredSource& source, const Frame& frame, Nanoseconds now) noexcept GPUMETER_REQUIRES(mutex_);
   void clear(StoredSource& source) noexcept GPUMETER_REQUIRES(mutex_);
   void free(StoredSource::Slot& slot) noexcept GPUMETER_REQUIRES(mutex_);
   void invalidate(Family& family) noexcept GPUMETER_REQUIRES(mutex_);

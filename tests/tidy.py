@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """clang-tidy over the product's own files, in parallel, each group of files checked once per content.
 
-usage: tidy.py BUILD_FOLDER [JOBS]        (BUILD_FOLDER holds clang's compile_commands.json)
+usage: tidy.py BUILD_FOLDER [JOBS [COMMIT]]        (BUILD_FOLDER holds clang's compile_commands.json)
 
 clang-tidy reads the headers of the libraries for each file again, which is most of its time: files of a library that do not disturb
 each other (batches.py) are checked as one. A group that passed is remembered by the content of everything of the project it
 includes, of .clang-tidy and of clang-tidy's version, in build/tidy-cache; it is not read again until one of these changes.
+With a COMMIT, only the groups that hold a file that changed since, or the source of a header that did.
 """
 import hashlib
 import json
@@ -41,6 +42,7 @@ class Group:
 
     def __init__(self, arguments: tuple[str, ...], files: list[str], folder: Path, salt: bytes) -> None:
         self._arguments = arguments
+        self.files = files
         self._content = "".join(f'#include "{file}"  // NOLINT\n' for file in files)
         digest = hashlib.sha256(salt + repr((arguments, files)).encode())
         for path in sorted(frozenset().union(*(headers(Path(file)) | {Path(file)} for file in files))):
@@ -67,8 +69,16 @@ def groups(entries: list[dict], folder: Path, salt: bytes) -> list[Group]:
     return [Group(arguments, batch, folder, salt) for (arguments, _), files in libraries.items() for batch in batches(files, LARGEST)]
 
 
+def changed_since(commit: str) -> set[Path]:
+    """The changed files without their endings. A commit that is not there, as in a shallow clone, changed everything."""
+    listed = subprocess.run(["git", "-C", ROOT, "diff", "--name-only", commit], capture_output=True, text=True)
+    if listed.returncode != 0:
+        return {Path(entry).with_suffix("") for entry in subprocess.check_output(["git", "-C", ROOT, "ls-files"], text=True).splitlines()}
+    return {Path(name).with_suffix("") for name in listed.stdout.splitlines()}
+
+
 def main() -> int:
-    build, jobs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count()
+    build, jobs, *commit = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count(), *sys.argv[3:]
     entries = [entry for entry in json.loads(Path(build, "compile_commands.json").read_text())
                if Path(entry["file"]).relative_to(ROOT).parts[0] in FOLDERS]
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
@@ -77,10 +87,15 @@ def main() -> int:
     folder = Path(build, "groups").absolute()
     folder.mkdir(exist_ok=True)
     checked = groups(entries, folder, salt)
+    if commit:
+        changed = changed_since(commit[0])
+        checked = [group for group in checked
+                   if any(Path(file).relative_to(ROOT).with_suffix("") in changed for file in group.files)]
     with ThreadPoolExecutor(jobs) as pool:
         findings = list(filter(None, pool.map(Group.findings, checked)))
     print("\n".join(findings), end="")
-    print(f"clang-tidy: {len(entries)} files in {len(checked)} groups, {len(findings)} groups with findings")
+    files = sum(len(group.files) for group in checked)
+    print(f"clang-tidy: {files} of {len(entries)} files in {len(checked)} groups, {len(findings)} groups with findings")
     return 1 if findings or not entries else 0
 
 

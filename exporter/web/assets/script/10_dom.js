@@ -50,3 +50,13 @@ function setBar(bar, ratio) {
   bar.root.hidden = !(ratio >= 0);
   bar.fill.style.width = `${(100 * Math.min(1, Math.max(0, ratio || 0))).toFixed(1)}%`;
 }
+
+/** Draws those of the rows, by key, that are on the screen or near it; the others are drawn when they come there. */
+function watchRows(rows) {
+  return new IntersectionObserver((entries) => entries.forEach((entry) => {
+    const row = rows.get(entry.target.dataset.key);
+    if (!row) return;
+    row.isSeen = entry.isIntersecting;
+    if (row.isSeen) row.draw();
+  }), {rootMargin: '200px'});
+}

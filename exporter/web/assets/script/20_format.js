@@ -22,6 +22,11 @@ const percent = (ratio) => withUnit(number(scaled(ratio, 100)), '%');
 const watts = (value) => withUnit(number(value), 'W');
 const celsius = (value) => withUnit(number(value), '°C');
 const gibibytes = (bytes) => withUnit(significant(scaled(bytes, 1 / GIBI)), 'GiB');
+/** "5 °C below limit". */
+function marginText(value) {
+  if (!isNumber(value)) return '';
+  return `${celsius(Math.abs(value))} ${value < 0 ? 'above' : 'below'} limit`;
+}
 const megahertz = (hertz) => withUnit(number(scaled(hertz, 1e-6)), 'MHz');
 
 /** "412 of 700 W"; without a total only the value. */
@@ -42,7 +47,9 @@ function duration(seconds) {
 
 const CLOCK = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit', second: '2-digit'});
 const CLOCK_SHORT = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit'});
+const DAY = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short'});
 const clock = (seconds) => CLOCK.format(new Date(seconds * 1000));
+const dateAndClock = (seconds) => `${DAY.format(new Date(seconds * 1000))} ${clock(seconds)}`;
 const clockShort = (seconds) => CLOCK_SHORT.format(new Date(seconds * 1000));
 
 /** "thermal throttling", "XID 79". */

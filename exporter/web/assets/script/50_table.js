@@ -1,4 +1,16 @@
-const COLUMNS = ['GPU', 'State', 'Utilisation', 'Power', 'Memory', 'Margin', 'Held by'];
+const COLUMNS = [
+  {text: 'GPU', by: (gpu) => Number(gpu.gpu)},
+  {text: 'State', by: (gpu) => -rank(gpu)},
+  {text: 'Utilisation', by: (gpu) => gpu.values.utilization_ratio},
+  {text: 'Power', by: (gpu) => gpu.values.power_watts},
+  {text: 'Memory', by: (gpu) => gpu.values.memory_used_bytes},
+  {text: 'Temperature', by: (gpu) => gpu.values.temperature_celsius},
+  {text: 'Held by', by: holdersText},
+];
+
+/** What the filter of GPUs looks into. */
+const gpuText = (gpu) => [`gpu ${gpu.gpu}`, gpu.uuid, gpu.pci_address, gpu.vendor, gpu.name, gpu.model, stateOf(gpu).word, stateNote(gpu),
+  holdersText(gpu)].join(' ');
 
 /** The row of one GPU. */
 class GpuRow {
@@ -19,13 +31,13 @@ class GpuRow {
     this.note = el('span', {class: 'note'});
     this.spark = makeSparkline('utilization');
     this.texts = COLUMNS.slice(2).map(() => el('span', {class: 'value'}));
-    this.temperature = el('span', {class: 'note'});
+    this.margin = el('span', {class: 'note'});
     this.powerBar = makeBar();
     this.memoryBar = makeBar();
-    const [utilization, power, memory, margin, holders] = this.texts;
+    const [utilization, power, memory, temperature, holders] = this.texts;
     const contents = [[this.button, this.model], [el('span', {class: 'state'}, this.icon, this.word), this.note],
       [this.spark.root, utilization], [power, this.powerBar.root], [memory, this.memoryBar.root],
-      [margin, this.temperature], [holders]];
+      [temperature, this.margin], [holders]];
     const cells = contents.map((content, place) => this.makeCell(place, content));
     this.root = el('tr', {role: 'row', class: 'gpu'}, ...cells);
     this.root.addEventListener('click', (event) => {
@@ -34,7 +46,7 @@ class GpuRow {
   }
 
   makeCell(place, content) {
-    const attributes = {'data-label': COLUMNS[place], class: `c-${place}`};
+    const attributes = {'data-label': COLUMNS[place].text, class: `c-${place}`};
     if (place === 0) return el('th', {...attributes, scope: 'row', role: 'rowheader'}, ...content);
     return el('td', {...attributes, role: 'cell'}, ...content);
   }
@@ -46,7 +58,7 @@ class GpuRow {
     this.recent.add(gpu.values.utilization_ratio, time);
     this.root.dataset.state = gpu.state;
     this.root.classList.toggle('is-slowed', slowed(gpu).length > 0);
-    if (this.isSeen) this.draw(state);
+    if (this.isSeen) this.draw();
   }
 
   /** Draws attention to a row that became worse. */
@@ -56,8 +68,9 @@ class GpuRow {
     this.root.classList.add('is-worse');
   }
 
-  draw(state) {
+  draw() {
     const {gpu} = this;
+    const state = stateOf(gpu);
     const values = gpu.values;
     setText(this.name, `GPU ${gpu.gpu}`);
     setText(this.model, [gpu.name, gpu.model].filter(Boolean).join(', '));
@@ -65,10 +78,10 @@ class GpuRow {
     setText(this.word, state.word);
     setText(this.note, stateNote(gpu));
     const texts = [percent(values.utilization_ratio), share(values.power_watts, values.power_limit_watts, watts),
-      share(values.memory_used_bytes, gpu.memory_size_bytes, gibibytes), celsius(values.temperature_margin_celsius),
+      share(values.memory_used_bytes, gpu.memory_size_bytes, gibibytes), celsius(values.temperature_celsius),
       holdersText(gpu) || (gpu.up ? 'nobody' : NONE)];
     texts.forEach((text, place) => setText(this.texts[place], text));
-    setText(this.temperature, isNumber(values.temperature_celsius) ? `at ${celsius(values.temperature_celsius)}` : '');
+    setText(this.margin, marginText(values.temperature_margin_celsius));
     setBar(this.powerBar, ratio(values.power_watts, values.power_limit_watts));
     setBar(this.memoryBar, ratio(values.memory_used_bytes, gpu.memory_size_bytes));
     drawSparkline(this.spark, this.recent.values, 0, 1);
@@ -82,37 +95,33 @@ class GpuTable {
     this.open = null; // the row whose detail is shown
     this.detail = null;
     this.body = el('tbody', {role: 'rowgroup'});
-    const headers = COLUMNS.map((text) => el('th', {scope: 'col', role: 'columnheader'}, text));
-    root.append(el('table', {class: 'gpus', role: 'table'},
+    this.gpus = [];
+    this.order = new Order(COLUMNS, 'GPUs', 'the worst first', () => this.arrange());
+    this.table = el('table', {class: 'gpus', role: 'table'},
       el('caption', {class: 'hidden-text'}, 'GPUs, the worst first. The button of a row opens its last hours.'),
-      el('thead', {role: 'rowgroup'}, el('tr', {role: 'row'}, ...headers)), this.body));
-    this.watcher = new IntersectionObserver((entries) => entries.forEach((entry) => this.seen(entry)), {rootMargin: '200px'});
-  }
-
-  seen(entry) {
-    const row = this.rows.get(entry.target.dataset.uuid);
-    if (!row) return;
-    row.isSeen = entry.isIntersecting;
-    if (row.isSeen) row.draw(stateOf(row.gpu));
+      el('thead', {role: 'rowgroup'}, el('tr', {role: 'row'}, ...this.order.heads)), this.body);
+    root.append(this.order.root, this.table);
+    this.watcher = watchRows(this.rows);
   }
 
   update(gpus, time) {
-    const sorted = [...gpus].sort(byUrgency);
+    this.gpus = [...gpus].sort(byUrgency);
     const present = new Set(gpus.map((gpu) => gpu.uuid));
     for (const [uuid, row] of this.rows) {
       if (!present.has(uuid)) this.remove(row);
     }
-    for (const gpu of sorted) {
+    for (const gpu of this.gpus) {
       const row = this.rows.get(gpu.uuid) ?? this.add(gpu);
       if (gpu.utilization) row.recent.load(gpu.utilization, time);
       row.update(gpu, time);
     }
+    this.table.hidden = gpus.length === 0;
     this.detail?.update(this.open.gpu);
-    this.arrange(sorted);
+    this.arrange();
   }
 
-  arrange(sorted) {
-    const rows = sorted.flatMap((gpu) => {
+  arrange() {
+    const rows = this.order.of(this.gpus, gpuText).flatMap((gpu) => {
       const row = this.rows.get(gpu.uuid);
       return row === this.open ? [row.root, this.detail.root] : [row.root];
     });
@@ -121,7 +130,7 @@ class GpuTable {
 
   add(gpu) {
     const row = new GpuRow(gpu, (chosen) => this.toggle(chosen));
-    row.root.dataset.uuid = gpu.uuid;
+    row.root.dataset.key = gpu.uuid;
     this.rows.set(gpu.uuid, row);
     this.watcher.observe(row.root);
     if (location.hash === `#gpu-${gpu.gpu}` && this.open === null) queueMicrotask(() => this.toggle(row));

@@ -9,17 +9,20 @@ const THROTTLES = [
   {column: 'throttled_hardware_ratio', name: 'hardware', text: 'hardware, current or voltage'},
 ];
 
-/** `lines`: columns, the first one in front; `low`, `high`: ends of the scale at least. */
+/**
+ * `lines`: columns, the first one in front; `low`, `high`: ends of the scale at least; `step`: the smallest difference that
+ * `text` shows, so that no two ticks read the same.
+ */
 const PLOTS = [
-  {title: 'Utilisation', low: 0, high: 1, text: percent,
+  {title: 'Utilisation', low: 0, high: 1, text: percent, step: 0.01,
     lines: [{column: 'utilization_ratio', name: 'busy'}, {column: 'compute_active_ratio', name: 'compute units'}]},
-  {title: 'Power', low: 0, text: watts,
+  {title: 'Power', low: 0, text: watts, step: 1,
     lines: [{column: 'power_watts', name: 'power'}, {column: 'power_limit_watts', name: 'limit'}]},
-  {title: 'Memory', low: 0, text: gibibytes, unit: GIBI, high: (gpu) => gpu.memory_size_bytes,
+  {title: 'Memory', low: 0, text: gibibytes, unit: GIBI, step: 0.01 * GIBI, high: (gpu) => gpu.memory_size_bytes,
     lines: [{column: 'memory_used_bytes', name: 'used'}]},
-  {title: 'Temperature', text: celsius, lines: [{column: 'temperature_celsius', name: 'temperature'}]},
-  {title: 'Margin to the temperature limit', low: 0, text: celsius, lines: [{column: 'temperature_margin_celsius', name: 'margin'}]},
-  {title: 'Clock', low: 0, text: megahertz, unit: 1e6, lines: [{column: 'clock_hertz', name: 'clock'}]},
+  {title: 'Temperature', text: celsius, step: 1, lines: [{column: 'temperature_celsius', name: 'temperature'}]},
+  {title: 'Margin to the temperature limit', low: 0, text: celsius, step: 1, lines: [{column: 'temperature_margin_celsius', name: 'margin'}]},
+  {title: 'Clock', low: 0, text: megahertz, unit: 1e6, step: 1e6, lines: [{column: 'clock_hertz', name: 'clock'}]},
 ];
 
 /** A column of an answer of /api/v1/history as {low, mean, high}. */
@@ -27,11 +30,11 @@ function linesOf(column) {
   return Array.isArray(column) ? {mean: column, low: null, high: null} : {mean: column.mean, low: column.min, high: column.max};
 }
 
-/** Round numbers of the unit on the scale, two to five. */
+/** Round numbers of the unit on the scale, three to five. */
 function ticksOf(low, high, unit) {
   const raw = (high - low) / 4 / unit || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = unit * [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= raw * 0.999);
+  const step = unit * [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= raw * 0.999);
   const ticks = [];
   for (let tick = Math.ceil(low / step) * step; tick <= high + step / 1000; tick += step) ticks.push(tick);
   return ticks;
@@ -72,7 +75,7 @@ class Plot {
     const least = all.reduce((a, b) => Math.min(a, b), bound(this.spec.low, Infinity));
     const most = all.reduce((a, b) => Math.max(a, b), bound(wanted, -Infinity));
     const low = isNumber(this.spec.low) && least >= 0 ? this.spec.low : Math.min(least, most - 1);
-    const high = Math.max(most, low + 1e-9);
+    const high = Math.max(most, low + 4 * this.spec.step);
     const room = wanted === high ? 0 : (high - low) * 0.08;
     return {low, high: high + room};
   }

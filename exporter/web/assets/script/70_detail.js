@@ -96,7 +96,7 @@ class Detail {
     this.plots.forEach((plot) => plot.draw(data, this.gpu));
     this.slider.max = Math.max(0, data.times.length - 1);
     this.readAt(isNumber(this.place) && this.place < data.times.length ? this.place : null);
-    const lines = data.events.map((event) => `${clock(event.time)} ${eventText(event)}`).reverse();
+    const lines = data.events.map((event) => `${dateAndClock(event.time)} ${eventText(event)}`).reverse();
     this.events.replaceChildren(...lines.map((line) => el('li', {}, line)));
     this.noEvents.hidden = lines.length > 0;
   }

@@ -1,5 +1,17 @@
-const JOB_COLUMNS = ['Run', 'GPUs', 'State', 'Step', 'Rate', 'Loss', 'Phases'];
+const lossOf = (run) => run.loss.train ?? Object.values(run.loss)[0];
+const JOB_COLUMNS = [
+  {text: 'Run', by: (run) => run.run},
+  {text: 'GPUs', by: (run) => run.gpus.length},
+  {text: 'State', by: (run) => (run.status ? words(run.status) : run.run_time_seconds)},
+  {text: 'Step', by: (run) => run.step ?? run.steps_total},
+  {text: 'Rate', by: (run) => run.steps_per_second},
+  {text: 'Loss', by: lossOf},
+  {text: 'Phases'},
+];
 const CURVE_SECONDS = 10;
+
+/** What the filter of jobs looks into. */
+const runText = (run) => [run.run, run.user, run.status || 'running', ...run.gpus.map((gpu) => `gpu ${gpu}`)].join(' ');
 
 const keyOf = (run) => JSON.stringify([run.run, run.user]);
 
@@ -13,7 +25,8 @@ function phaseShares(before, now) {
 
 class JobRow {
   constructor(run) {
-    this.samples = []; // of the last minute
+    this.phasesBefore = []; // of the last minute
+    this.isSeen = false; // the observer reports each row once at least
     this.curveAt = -Infinity;
     this.name = el('span', {class: 'gpu-name'});
     this.user = el('span', {class: 'note'});
@@ -24,39 +37,33 @@ class JobRow {
     const [gpus, state, step, rate, loss, phases] = this.texts;
     const contents = [[gpus], [state], [step], [rate, this.rates], [this.curve.root, loss], [this.phases, phases]];
     this.root = el('tr', {role: 'row'}, el('th', {scope: 'row', role: 'rowheader', 'data-label': 'Run'}, this.name, this.user),
-      ...contents.map((content, place) => el('td', {role: 'cell', 'data-label': JOB_COLUMNS[place + 1]}, ...content)));
+      ...contents.map((content, place) => el('td', {role: 'cell', 'data-label': JOB_COLUMNS[place + 1].text}, ...content)));
     this.run = run;
   }
 
   update(run, time) {
     this.run = run;
-    const before = this.remember(run, time);
+    this.time = time;
+    this.phasesBefore.push([time, run.phase_seconds]);
+    while (time - this.phasesBefore[0][0] > 60) this.phasesBefore.shift();
+    if (this.isSeen) this.draw();
+  }
+
+  draw() {
+    const {run} = this;
     setText(this.name, run.run);
     setText(this.user, run.user);
     const losses = Object.entries(run.loss).map(([split, value]) => `${split ? `${words(split)} ` : ''}${significant(value)}`);
-    const shares = phaseShares(before?.run.phase_seconds, run.phase_seconds);
+    const shares = phaseShares(this.phasesBefore.length > 2 ? this.phasesBefore[0][1] : null, run.phase_seconds);
     const texts = [run.gpus.length > 0 ? run.gpus.join(', ') : NONE,
       run.status ? words(run.status) : `running, ${duration(run.run_time_seconds)}`, significant(run.step ?? run.steps_total),
       withUnit(significant(run.steps_per_second), 'steps/s'), losses.join(', ') || NONE,
       shares.slice(0, 4).map(([phase, part]) => `${words(phase)} ${percent(part)}`).join(', ') || NONE];
     texts.forEach((text, place) => setText(this.texts[place], text));
-    setText(this.rates, this.perSecond(before, time));
+    setText(this.rates, [[run.samples_per_second, 'samples/s'], [run.tokens_per_second, 'tokens/s']].filter(([rate]) => rate > 0)
+      .map(([rate, unit]) => withUnit(significant(rate), unit)).join(', '));
     this.drawPhases(shares);
-    if (time - this.curveAt >= CURVE_SECONDS) this.loadCurve(time);
-  }
-
-  remember(run, time) {
-    const before = this.samples[0];
-    this.samples.push({time, run});
-    while (time - this.samples[0].time > 60) this.samples.shift();
-    return before && time - before.time >= 2 ? before : null;
-  }
-
-  perSecond(before, time) {
-    if (!before) return '';
-    const rate = (name) => (this.run[name] - before.run[name]) / (time - before.time);
-    return [['samples_total', 'samples/s'], ['tokens_total', 'tokens/s']].filter(([name]) => isNumber(rate(name)) && rate(name) > 0)
-      .map(([name, unit]) => withUnit(significant(rate(name)), unit)).join(', ');
+    if (this.time - this.curveAt >= CURVE_SECONDS) this.loadCurve(this.time);
   }
 
   drawPhases(shares) {
@@ -88,22 +95,40 @@ class JobTable {
     this.rows = new Map();
     this.body = el('tbody', {role: 'rowgroup'});
     this.none = el('p', {class: 'note'}, 'No job reports its progress.');
-    const headers = JOB_COLUMNS.map((text) => el('th', {scope: 'col', role: 'columnheader'}, text));
+    this.runs = [];
+    this.order = new Order(JOB_COLUMNS, 'jobs', 'running first', () => this.arrange());
+    this.watcher = watchRows(this.rows);
     this.table = el('table', {class: 'jobs', role: 'table'}, el('caption', {class: 'hidden-text'}, 'Training and inference jobs that report their progress'),
-      el('thead', {role: 'rowgroup'}, el('tr', {role: 'row'}, ...headers)), this.body);
-    root.append(el('h2', {}, 'Jobs'), this.none, this.table);
+      el('thead', {role: 'rowgroup'}, el('tr', {role: 'row'}, ...this.order.heads)), this.body);
+    root.append(el('h2', {}, 'Jobs'), this.none, this.order.root, this.table);
   }
 
   update(runs, time) {
-    const sorted = [...runs].sort((a, b) => Number(Boolean(a.status)) - Number(Boolean(b.status)) || a.run.localeCompare(b.run)).slice(0, 50);
-    const present = new Set(sorted.map(keyOf));
-    for (const key of [...this.rows.keys()].filter((known) => !present.has(known))) this.rows.delete(key);
-    for (const run of sorted) {
-      if (!this.rows.has(keyOf(run))) this.rows.set(keyOf(run), new JobRow(run));
-      this.rows.get(keyOf(run)).update(run, time);
+    this.runs = [...runs].sort((a, b) => Number(Boolean(a.status)) - Number(Boolean(b.status)) || a.run.localeCompare(b.run));
+    const present = new Set(runs.map(keyOf));
+    for (const [key, row] of this.rows) {
+      if (!present.has(key)) this.remove(key, row);
     }
-    this.none.hidden = sorted.length > 0;
-    this.table.hidden = sorted.length === 0;
-    arrange(this.body, sorted.map((run) => this.rows.get(keyOf(run)).root));
+    for (const run of runs) (this.rows.get(keyOf(run)) ?? this.add(run)).update(run, time);
+    this.none.hidden = runs.length > 0;
+    this.table.hidden = runs.length === 0;
+    this.arrange();
+  }
+
+  arrange() {
+    arrange(this.body, this.order.of(this.runs, runText).map((run) => this.rows.get(keyOf(run)).root));
+  }
+
+  add(run) {
+    const row = new JobRow(run);
+    row.root.dataset.key = keyOf(run);
+    this.rows.set(keyOf(run), row);
+    this.watcher.observe(row.root);
+    return row;
+  }
+
+  remove(key, row) {
+    this.watcher.unobserve(row.root);
+    this.rows.delete(key);
   }
 }

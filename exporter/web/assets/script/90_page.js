@@ -14,6 +14,8 @@ class Page {
   constructor() {
     this.summary = document.getElementById('summary');
     this.freshness = document.getElementById('freshness');
+    this.name = document.getElementById('host');
+    this.host = location.hostname;
     this.sections = ['gpus', 'jobs'].map((id) => document.getElementById(id));
     this.machine = el('ul', {class: 'reasons machine', 'aria-label': 'Findings about the machine'});
     this.sections[0].append(this.machine);
@@ -51,12 +53,14 @@ class Page {
     showFindings(this.machine, answer.machine);
     this.gpus.update(answer.gpus, answer.time);
     this.jobs.update(answer.runs, answer.time);
-    this.unread.update();
+    this.unread.update(answer.gpus.length > 0);
     const text = answer.gpus.length > 0 ? summaryText(answer.gpus) : 'No GPU is read.';
     setText(this.summary, text + (answer.simulated ? ' (simulated, not real)' : ''));
     setText(this.freshness, `as of ${clock(answer.time)}`);
     document.body.classList.remove('is-stale');
-    document.title = `${text.replace(/^.*: /, '')} – gpumeter ${location.hostname}`;
+    this.host = answer.host || location.hostname;
+    setText(this.name, this.host);
+    document.title = `${text.replace(/^.*: /, '')} – gpumeter ${this.host}`;
   }
 
   reveal() {
@@ -70,7 +74,7 @@ class Page {
     document.body.classList.add('is-stale');
     const last = this.updatedAt ? ` The values are those of ${clock(this.updatedAt)}.` : '';
     setText(this.freshness, `gpumeter does not answer (${error.message}).${last}`);
-    document.title = 'no answer – gpumeter';
+    document.title = `no answer – gpumeter ${this.host}`;
   }
 }
 

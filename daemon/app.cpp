@@ -158,7 +158,7 @@ App::App(Options options, config::Config config, const Clock& clock)
       paths_(config_.get()->of<Paths>()),
       pages_(*store_),
       history_(*store_, clock_),
-      live_(history_, clock_, machine_.health),
+      live_(history_, clock_, machine_.health, host_name()),
       parts_(std::make_shared<PartHost>(PartHost::Environment{*store_, machine_, clock_, log_, paths_},
                                         scheduler_)),
       jobs_({clock_, *store_, user_names_,

@@ -245,7 +245,7 @@ void GpuEvents::keep(GpuEvent event) {
 
 namespace {
 
-constexpr std::int64_t kRateSeconds = 30;
+constexpr double kRateSeconds = 30;
 // A GPU without gpu_up is forgotten when the last of its history has passed; a run when it leaves the page.
 constexpr std::int64_t kKeep = slots_of(Range::hours) * step_of(Range::hours);
 
@@ -291,7 +291,13 @@ void History::add(RunPicture& run) {
   Run* const kept = room_for(run);
   if (kept == nullptr) return;
   const bool is_over = !run.status.empty();
-  if (!is_over) run.steps_per_second = kept->steps_per_second(second_, run.steps);
+  if (!is_over) {
+    const double now = epoch_seconds() + static_cast<double>(second_);
+    const double updated = run.last_update_timestamp_seconds;
+    run.steps_per_second = kept->steps.after(now, updated, run.steps);
+    run.samples_per_second = kept->samples.after(now, updated, run.samples);
+    run.tokens_per_second = kept->tokens.after(now, updated, run.tokens);
+  }
   const double values[] = {run.steps_per_second, is_over ? kAbsent : loss_of(run)};
   kept->track.add(second_, values);
   if (!is_over || !kept->ended) kept->ended = is_over ? std::optional(second_) : std::nullopt;
@@ -313,13 +319,16 @@ History::Run* History::room_for(const RunPicture& run) {
   return &runs_[key];
 }
 
-double History::Run::steps_per_second(std::int64_t second, double total) {
+double History::Rate::after(double second, double updated, double total) {
   if (std::isnan(total)) return kAbsent;
-  if (!steps.empty() && total < steps.back().second) steps.clear();  // the run began again
-  steps.emplace_back(second, total);
-  while (second - steps.front().first > kRateSeconds) steps.pop_front();
-  const auto seconds = static_cast<double>(second - steps.front().first);
-  return seconds > 0 ? (total - steps.front().second) / seconds : kAbsent;
+  if (!seen_.empty() && total < seen_.back().total) seen_.clear();  // the run began again
+  seen_.push_back({second, std::isnan(updated) ? second : updated, total});
+  while (second - seen_.front().second > kRateSeconds) seen_.pop_front();
+  const Seen& first = seen_.front();
+  // A run is silent between two steps. One that is silent for longer than it was seen to work stands still.
+  const double worked = seen_.back().updated - first.updated;
+  const double seconds = std::max(seen_.back().updated, second - worked) - first.updated;
+  return seconds > 0 ? (total - first.total) / seconds : kAbsent;
 }
 
 std::shared_ptr<const Picture> History::picture() const {

@@ -75,7 +75,8 @@ struct RunPicture {
   double samples = kAbsent, tokens = kAbsent;
   std::map<std::string, double> loss = {};           ///< by split
   std::map<std::string, double> phase_seconds = {};  ///< by phase
-  double steps_per_second = kAbsent;                 ///< over the last 30 s; set by the history
+  /// Over the last 30 s; set by the history.
+  double steps_per_second = kAbsent, samples_per_second = kAbsent, tokens_per_second = kAbsent;
 };
 
 /// What the page shows of the machine, from one walk over the store.
@@ -168,11 +169,24 @@ class History {
     GpuTrack track{kGpuColumns};
     GpuEvents events = {};
   };
+  /// The rate of a counter of a run over the last 30 s. An increment has the time of the run's update, not
+  /// that of the sample, which is up to a second later: the rate of regular messages is right from the second
+  /// sample on.
+  class Rate {
+   public:
+    /// `second`, `updated`: of this sample and of the run's last update, in seconds of one clock.
+    double after(double second, double updated, double total);
+
+   private:
+    struct Seen {
+      double second, updated, total;
+    };
+    std::deque<Seen> seen_;
+  };
   struct Run {
     RunTrack track{kRunColumns};
-    std::deque<std::pair<std::int64_t, double>> steps = {};  // of the last 30 s
-    std::optional<std::int64_t> ended = {};                  // since when the run is over
-    double steps_per_second(std::int64_t second, double total);
+    Rate steps = {}, samples = {}, tokens = {};
+    std::optional<std::int64_t> ended = {};  // since when the run is over
   };
 
   void add(const GpuPicture& gpu) GPUMETER_REQUIRES(mutex_);

@@ -56,11 +56,12 @@ struct LiveFacts {
   Nanoseconds monotonic{};                              ///< CLOCK_MONOTONIC, as in the report
   const health::Report* report = nullptr;               ///< null: none yet
   std::span<const std::vector<float>> sparklines = {};  ///< of each GPU of the picture; empty: omitted
+  std::string_view host = {};                           ///< the machine's name
 };
 
 /// The body of /api/v1/live, which the page at `/` fetches once a second: every GPU and run of the picture,
 /// one a line. Fields may be added.
-///     {"time":1700000000.5,"simulated":false,"gpus":[
+///     {"time":1700000000.5,"host":"node17","simulated":false,"gpus":[
 ///     {"gpu":"0","uuid":"GPU-..","vendor":"nvidia","model":"..","name":"","pci_address":"..","up":true,
 ///      "suspended":false,"state":"failed","reasons":[{"reason":"xid_79","severity":"failed","action":"reboot",
 ///      "text":"..","alert":"GpuXid","since_seconds":1.5}],"memory_size_bytes":85899345920,

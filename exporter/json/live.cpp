@@ -76,7 +76,8 @@ void run(JsonWriter& out, const RunPicture& it) {
   out.number("last_update_timestamp_seconds", it.last_update_timestamp_seconds, kTimeDigits);
   out.number("step", it.step, kTimeDigits).number("steps_total", it.steps, kTimeDigits);
   out.number("steps_per_second", it.steps_per_second);
-  out.number("samples_total", it.samples, kTimeDigits).number("tokens_total", it.tokens, kTimeDigits);
+  out.number("samples_total", it.samples, kTimeDigits).number("samples_per_second", it.samples_per_second);
+  out.number("tokens_total", it.tokens, kTimeDigits).number("tokens_per_second", it.tokens_per_second);
   numbers(out, "loss", it.loss);
   numbers(out, "phase_seconds", it.phase_seconds);
   out.close('}');
@@ -87,7 +88,7 @@ void run(JsonWriter& out, const RunPicture& it) {
 std::string live_json(const Picture& picture, const LiveFacts& facts) {
   JsonWriter out;
   out.open('{').number("time", to_seconds(facts.realtime), kTimeDigits);
-  out.flag("simulated", picture.is_simulated).key("gpus").open('[');
+  out.text("host", facts.host).flag("simulated", picture.is_simulated).key("gpus").open('[');
   for (std::size_t i = 0; i < picture.gpus.size(); ++i) {
     out.line().open('{');
     gpu(out, picture.gpus[i], facts);

@@ -49,7 +49,8 @@ EncodedText LiveAnswers::render(Document& document, Nanoseconds now) {
   const auto report = health_.get();
   std::vector<std::vector<float>> sparklines;
   if (document.has_sparklines) sparklines = history_.sparklines();
-  EncodedText text = EncodedText::of(live_json(*picture, {clock_.realtime(), now, report.get(), sparklines}));
+  EncodedText text =
+      EncodedText::of(live_json(*picture, {clock_.realtime(), now, report.get(), sparklines, host_}));
   const MutexLock lock(document.mutex);
   document.text = text;
   document.rendered_at = now;

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
@@ -19,8 +21,9 @@ namespace gpumeter {
 class LiveAnswers {
  public:
   /// All must outlive this object.
-  LiveAnswers(const History& history, const Clock& clock, const Topic<health::Report>& health)
-      : history_(history), clock_(clock), health_(health) {}
+  LiveAnswers(const History& history, const Clock& clock, const Topic<health::Report>& health,
+              std::string host = {})
+      : history_(history), clock_(clock), health_(health), host_(std::move(host)) {}
 
   /// The current answer, at most two seconds old. The first request after a pause renders it.
   EncodedText live() { return get(live_); }
@@ -55,6 +58,7 @@ class LiveAnswers {
   const History& history_;
   const Clock& clock_;
   const Topic<health::Report>& health_;
+  const std::string host_;
   Document live_{.has_sparklines = false};
   Document sparklines_{.has_sparklines = true};
 };

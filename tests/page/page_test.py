@@ -45,6 +45,15 @@ class PageTest(unittest.TestCase):
             wait_until(lambda: "1002:73bf" in daemon.fetch("/api/v1/devices").text, "the bus was read", 10)
             self.check("unread.test.mjs", f"http://127.0.0.1:{daemon.port}/")
 
+    def test_many_gpus_in_a_browser(self):
+        with Daemon("--simulate=64") as daemon:
+            self.check("many.test.mjs", f"http://127.0.0.1:{daemon.port}/")
+
+    def test_no_gpu_in_a_browser(self):
+        sysfs = self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-"))
+        with Daemon(f"--path.sysfs={sysfs}", "--no-collector.nvidia") as daemon:
+            self.check("none.test.mjs", f"http://127.0.0.1:{daemon.port}/")
+
     def check(self, program: str, url: str) -> None:
         said = subprocess.run(["node", "--test", "--test-reporter=spec", str(BROWSER / program)], capture_output=True, text=True,
                               timeout=SECONDS, env={**os.environ, "PAGE_URL": url, "PAGE_CHROMIUM": CHROMIUM, "PAGE_RUN": RUN})

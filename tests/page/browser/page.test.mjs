@@ -1,6 +1,7 @@
 // The page in a real browser. page_test.py starts the daemon and this file: 8 simulated GPUs, of which 3 overheats and 6 is
 // lost; a run whose name is HTML. Requests to other hosts, errors and violations of the policy fail every test.
 import assert from 'node:assert/strict';
+import os from 'node:os';
 import {after, before, test} from 'node:test';
 import axe from 'axe-core';
 import {chromium} from 'playwright-core';
@@ -78,7 +79,8 @@ test('the row of a GPU that fails moves to the top', async () => {
     }
     assert.equal(await rows(page).count(), 8);
     assert.match(await page.locator('#summary').innerText(), /^8 GPUs: 1 failed, 1 degraded, 6 OK/);
-    assert.match(await page.title(), /^1 failed, 1 degraded, 6 OK/);
+    assert.equal(await page.title(), `1 failed, 1 degraded, 6 OK – gpumeter ${os.hostname()}`);
+    assert.equal(await page.locator('h1').innerText(), `gpumeter ${os.hostname()}`);
   });
 });
 
@@ -99,7 +101,10 @@ test('a row opens by keyboard, with plots, throttling and events', async () => {
       assert.ok(await page.locator('.throttle.thermal').count() >= 6);
       assert.ok(await page.locator('.event-mark').count() >= 6);
     }
-    assert.match(await page.locator('.events').innerText(), /thermal throttling/);
+    assert.match(await page.locator('.events').innerText(), /^\d+ [A-Z][a-z]{2} \d\d:\d\d:\d\d .*thermal throttling/m);
+    const repeated = await page.locator('svg.plot').evaluateAll((plots) => plots.map((plot) => [...plot.querySelectorAll('.tick:not(.time)')].map((tick) => tick.textContent))
+      .filter((ticks) => new Set(ticks).size < ticks.length));
+    assert.deepEqual(repeated, []);
     assert.match(await page.locator('.detail .reasons').innerText(), /^Degraded: .*What helps: /);
     const runbook = page.locator('.detail .reasons a').first();
     assert.match(await runbook.getAttribute('aria-label'), /^Runbook Gpu/);
@@ -135,6 +140,9 @@ test('jobs have a step rate, a loss curve and phases', async () => {
   await visit({}, async (page) => {
     await page.waitForSelector('.jobs .spark-line[d^="M"]');
     const job = await page.locator('.jobs tbody tr').first().innerText();
+    // The trainer sends 64 samples four times a second.
+    const rate = Number(/([\d.]+)\ssamples\/s/.exec(job)[1]);
+    assert.ok(Math.abs(rate - 256) < 20, job);
     for (const part of [/steps\/s/, /train \d/, /forward \d+\s%/, /running/]) assert.match(job, part);
   });
 });
@@ -164,6 +172,33 @@ for (const [name, options, opened] of [['desktop, light', {colorScheme: 'light'}
     });
   });
 }
+
+test('no text prints over another, from 320 to 2560 px', async () => {
+  for (const width of [320, 390, 768, 1024, 1100, 1200, 1280, 1920, 2560]) {
+    await visit({viewport: {width, height: 1000}}, async (page) => {
+      await page.waitForSelector('.jobs tbody tr');
+      const wide = await page.locator('#gpus :is(th, td), #jobs :is(th, td)').evaluateAll((cells) => cells
+        .filter((cell) => cell.scrollWidth > cell.clientWidth + 1 && cell.clientWidth > 1).map((cell) => cell.innerText));
+      assert.deepEqual(wide, [], `${width} px`);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${width} px`);
+    });
+  }
+});
+
+test('a head sorts downwards, upwards, and no more', async () => {
+  await visit({}, async (page) => {
+    await page.waitForSelector('tr.gpu');
+    const order = () => rows(page).evaluateAll((all) => all.map((row) => row.querySelector('.gpu-name').textContent));
+    const urgency = await order();
+    const head = page.locator('.gpus .sort', {hasText: 'GPU'});
+    const byNumber = Array.from({length: 8}, (_, gpu) => `GPU ${gpu}`);
+    for (const [said, want] of [['descending', [...byNumber].reverse()], ['ascending', byNumber], [null, urgency]]) {
+      await head.click();
+      assert.deepEqual(await order(), want);
+      assert.equal(await page.locator('.gpus th').first().getAttribute('aria-sort'), said);
+    }
+  });
+});
 
 test('nothing is wider than a phone', async () => {
   await visit({viewport: PHONE}, async (page) => {

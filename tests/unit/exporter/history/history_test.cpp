@@ -163,6 +163,28 @@ TEST_F(HistoryTest, ARunHasItsRateAndLoss) {
   EXPECT_FALSE(history_.of_run({"bert", "ann"}, Range::minutes));
 }
 
+TEST_F(HistoryTest, ARateIsOfTheTimesOfTheUpdates) {
+  const Labels run = Labels{{"run", "bert"}, {"user", "ann"}};
+  SeriesList runs(store_.attach());
+  const auto rate_after = [&](double updated, double samples) {
+    runs.add(catalog::ml_last_update_timestamp, run, updated);
+    runs.add(catalog::ml_samples, run.with({{"split", "train"}}), samples);
+    runs.commit({});
+    sample();
+    return history_.picture()->runs[0].samples_per_second;
+  };
+  const double begin = to_seconds(clock_.realtime());
+  // A message of 175 samples every 250 ms; the samples of the history fall between them.
+  EXPECT_THAT(rate_after(begin + 0.9, 350), IsNan());
+  EXPECT_NEAR(rate_after(begin + 1.65, 875), 700, 1e-3);
+  EXPECT_NEAR(rate_after(begin + 2.9, 1750), 700, 1e-3);
+  // It stands still: as long as it worked, nothing is known; then the rate falls.
+  EXPECT_NEAR(rate_after(begin + 2.9, 1750), 700, 1e-3);
+  double last = 700;
+  for (int i = 0; i < 30; ++i) last = rate_after(begin + 2.9, 1750);
+  EXPECT_EQ(last, 0);
+}
+
 TEST_F(HistoryTest, ANewRunReplacesOneThatHasEnded) {
   constexpr int kMost = History::kMostRuns;
   SeriesList runs(store_.attach());

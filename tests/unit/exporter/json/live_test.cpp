@@ -42,8 +42,9 @@ TEST(LiveJson, IsExactlyThisText) {
   std::string busy(kNoValues);
   busy.replace(busy.find("null"), 4, "0.5");
   EXPECT_EQ(
-      live_json(machine(), {std::chrono::milliseconds(1700000000500), std::chrono::seconds(9), &kReport}),
-      R"({"time":1700000000.5,"simulated":true,"gpus":[
+      live_json(machine(),
+                {std::chrono::milliseconds(1700000000500), std::chrono::seconds(9), &kReport, {}, "node17"}),
+      R"({"time":1700000000.5,"host":"node17","simulated":true,"gpus":[
 {"gpu":"0","uuid":"GPU-a","vendor":"nvidia","model":"H100","name":"","pci_address":"","up":true,"suspended":false,"state":"degraded","reasons":[{"reason":"xid_79","severity":"failed","action":"reboot","text":"XID 79","alert":"GpuXid","runbook":"gpuxid","since_seconds":1.5}],"memory_size_bytes":85899345920,)" +
           busy +
           R"(,"throttled":["power"],"holders":[{"kind":"slurm_job","workload":"4711","share":1,"user":"ann"}],"runs":[{"run":"<img onerror=alert(1)>","user":"ann"}]},
@@ -51,7 +52,7 @@ TEST(LiveJson, IsExactlyThisText) {
           std::string(kNoValues) + R"(,"throttled":[],"holders":[],"runs":[]}],
 "machine":[],
 "runs":[
-{"run":"<img onerror=alert(1)>","user":"ann","gpus":["0"],"status":"","start_timestamp_seconds":null,"run_time_seconds":null,"last_update_timestamp_seconds":null,"step":null,"steps_total":12,"steps_per_second":null,"samples_total":null,"tokens_total":null,"loss":{"train":2.5},"phase_seconds":{}}]}
+{"run":"<img onerror=alert(1)>","user":"ann","gpus":["0"],"status":"","start_timestamp_seconds":null,"run_time_seconds":null,"last_update_timestamp_seconds":null,"step":null,"steps_total":12,"steps_per_second":null,"samples_total":null,"samples_per_second":null,"tokens_total":null,"tokens_per_second":null,"loss":{"train":2.5},"phase_seconds":{}}]}
 )");
 }
 
@@ -64,7 +65,7 @@ TEST(LiveJson, HasSparklinesOnRequest) {
 
 TEST(LiveJson, AnEmptyMachineIsValid) {
   EXPECT_EQ(live_json({}, {std::chrono::seconds(1)}),
-            "{\"time\":1,\"simulated\":false,\"gpus\":[],\n\"machine\":[],\n\"runs\":[]}\n");
+            "{\"time\":1,\"host\":\"\",\"simulated\":false,\"gpus\":[],\n\"machine\":[],\n\"runs\":[]}\n");
 }
 
 using Arguments = std::vector<std::pair<std::string_view, std::string_view>>;

@@ -19,7 +19,7 @@ OF_JOBS = "ml_run_gpu_info"  # simulated GPUs have no jobs
 SCRAPES = 20
 # The radeon driver reports a clock, a fan, a temperature and the link; everything else comes from the daemon.
 OLD_CARD = CARDS / "old_radeon.card"
-SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Reasons now", "Health", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
+SHOWS_OF_OLD_CARD = {"Identity", "Health now", "Health", "Temperature now", "Margin now", "Observed now", "Clocks", "Temperatures", "Temperature margin", "Fans", "PCIe link"}
 # One run that trains and restarts within the test, one that answers, on a GPU that both use.
 JOBS = JobMachine(2, (Run("train", "ann", (0, 1), watts=500, samples=256, tokens={"train": 9000}, flops=5e14, restarts_at=8),
                       Run("serve", "bob", (1,), watts=90, samples=20, tokens={"input": 400, "output": 90}, answers=10)))

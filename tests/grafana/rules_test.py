@@ -15,6 +15,7 @@ BOARDS = [dashboards.load(name) for name in dashboards.NAMES]
 PANELS = [(board.name, panel) for board in BOARDS for panel in board.panels]
 QUERIES = [(f"{name}: {panel.title}", target["expr"]) for name, panel in PANELS for target in panel.targets]
 COLUMNS = 24
+FIRST_SCREEN = 21  # lines of 38 pixels, of a screen of 1080 without the browser's and Grafana's bars
 CHOSEN = {"fleet": ("gpu",), "gpu": ("gpu",), "jobs": ("user", "run")}  # by variables, in addition to job and instance
 
 HOST = 'job=~"$job", instance=~"$instance", $cluster_label=~"$cluster", $rack_label=~"$rack"'
@@ -150,6 +151,10 @@ class PanelRules(unittest.TestCase):
             lines = max(y for _, y in taken) + 1
             self.assertEqual(taken, {(x, y) for x in range(COLUMNS) for y in range(lines)}, f"{board.name} has holes")
 
+    def test_plots_are_on_the_first_screen(self):
+        for board in BOARDS:
+            first = min((panel["gridPos"] for panel in board.model["panels"] if panel["type"] == "timeseries"), key=lambda place: place["y"])
+            self.assertLessEqual(first["y"] + first["h"], FIRST_SCREEN, board.name)
 
     def test_every_panel_leads_on(self):
         """By a link on its values or, in a table, on a column."""

@@ -45,7 +45,7 @@ REASONS = {
     "limit": ("no power limit", {"Power of limit now"}),
     "power": ("no power and no energy", {"Power now", "Power", "Power of limit now"}),
     "margin": ("no temperature limit", MARGINS),
-    "heat": ("no temperature", {"Temperatures", *MARGINS}),
+    "heat": ("no temperature", {"Temperatures", "Temperature now", *MARGINS}),
     "throttling": ("no throttle reasons", {"Throttled now", "Throttle causes", "Throttled share of time by reason"}),
     "events": ("the driver reports no events", {"Events and driver errors"}),
     "clocks": ("no clocks", {"Clocks"}),

@@ -44,7 +44,6 @@ const choice = ({ name, query, multi, numbers, all }: Choice, single: boolean) =
     .label(name)
     .datasource({ ...DATASOURCE, uid: '$datasource' })
     .query({ query, refId: `variable-${name}` })
-    .definition(query)
     .includeAll(!single || all !== undefined)
     .allValue(all ?? '.+')
     .refresh(VariableRefresh.OnTimeRangeChanged)
@@ -99,8 +98,17 @@ export function buildBoard(board: Board): Dashboard {
   return numbered(builder.build());
 }
 
-/** Numbers the panels in their order, so that links to a panel stay valid. */
+/**
+ * Numbers the panels in their order, so that links to a panel stay valid, and takes away what the library writes and Grafana does not
+ * know: the fields of interval variables in all others, and the footer that tables no longer have.
+ */
 function numbered(dashboard: Dashboard): Dashboard {
-  dashboard.panels?.forEach((panel, index) => (panel.id = index + 1));
+  dashboard.panels?.forEach((panel, index) => {
+    panel.id = index + 1;
+    if (panel.type === 'table') delete (panel as { options?: { footer?: unknown } }).options?.footer;
+  });
+  for (const variable of dashboard.templating?.list ?? []) {
+    for (const field of ['auto', 'auto_min', 'auto_count'] as const) delete variable[field];
+  }
   return dashboard;
 }

@@ -11,12 +11,13 @@ import {
   MARGIN,
   MEMORY_USED,
   POWER_OF_LIMIT,
+  TEMPERATURE,
   THROTTLED,
   UNCORRECTED,
   meanShare,
   perGpu,
 } from './promql';
-import { FILLED, HEALTH_WORDS, LOAD, MARGIN_CELL, NONE_EXPECTED, OF_LIMIT, THROTTLED_CELL } from './scales';
+import { CELSIUS, FILLED, HEALTH_WORDS, LOAD, MARGIN_CELL, NONE_EXPECTED, OF_LIMIT, THROTTLED_CELL } from './scales';
 
 const columns: Column[] = [
   { name: 'job', label: 'job', hidden: true },
@@ -28,6 +29,7 @@ const columns: Column[] = [
   { name: 'XID, 1 h', label: 'xids', width: 90 },
   { name: 'Links up', label: 'links', width: 90 },
   { name: 'Links down', expr: LINKS_DOWN, cell: 'colour', ...NONE_EXPECTED, width: 95 },
+  { name: 'Temperature', expr: TEMPERATURE, ...CELSIUS, width: 110 },
   { name: 'Margin', expr: MARGIN, cell: 'colour', ...MARGIN_CELL, width: 80 },
   { name: 'Held by', label: 'holder', link: ROW_TO_JOBS },
   { name: 'Utilisation', expr: perGpu('max', meanShare('gpu_busy_seconds_total')), cell: 'bar', ...LOAD, decimals: 0 },
@@ -43,7 +45,7 @@ export const devices: Row = {
       kind: 'table',
       title: 'Every GPU',
       description:
-        'The worst first, then the most throttled. Utilisation, power and throttling are means over the last rate interval; uncorrected memory errors are those since the driver was loaded; XIDs are the last two error codes of the driver in the last hour; the margin is that of the hottest sensor. Cells are empty if the card does not report the value or if it cannot be read now.',
+        'The worst first, then the most throttled. Utilisation, power and throttling are means over the last rate interval; uncorrected memory errors are those since the driver was loaded; XIDs are the last two error codes of the driver in the last hour; the temperature is that of the hottest sensor, and the margin what is left to the nearest limit. Cells are empty if the card does not report the value or if it cannot be read now.',
       height: 12,
       unit: units.Short,
       columns,

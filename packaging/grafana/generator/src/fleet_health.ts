@@ -1,9 +1,10 @@
 // What is wrong in the fleet: states of the GPUs, and the reasons.
 import * as units from '@grafana/grafana-foundation-sdk/units';
+import { DEVICE } from './fleet_trends';
 import { CHOSEN_JOBS, ROW_TO_GPU, ROW_TO_JOBS, ROW_TO_NODE } from './links';
 import type { Panel, Row, Scale } from './panel';
-import { HOLDER_WITH_REASON, REASONS, THROTTLED, countOf, ofDaemon, ofGpu } from './promql';
-import { COUNT, FEW_EXPECTED, MARGIN_LEFT, NONE_IS_GOOD, SEVERITY_WORDS } from './scales';
+import { HOLDER_WITH_REASON, LEAST_MARGINS, MOST_THROTTLED, REASONS, THROTTLED, countOf, ofDaemon, ofGpu } from './promql';
+import { COUNT, FEW_EXPECTED, MARGIN_LEFT, NONE_IS_GOOD, SEVERITY_WORDS, SHARE } from './scales';
 
 const state = (name: string, description: string, scale: Scale): Panel => ({
   kind: 'stat',
@@ -63,6 +64,23 @@ export const health: Row = {
       ...MARGIN_LEFT,
       queries: [{ expr: `min(${ofGpu('gpu_temperature_margin_celsius')})`, legend: 'margin' }],
       links: [CHOSEN_JOBS],
+    },
+    {
+      kind: 'series',
+      title: 'Throttled share of time',
+      crowd: true,
+      description: 'Share of the longest cause, of the 10 GPUs most throttled in the time shown. The GPU dashboard shows the cause.',
+      ...SHARE,
+      queries: [{ expr: MOST_THROTTLED, legend: DEVICE }],
+    },
+    {
+      kind: 'series',
+      title: 'Least temperature margins',
+      crowd: 'low',
+      description: 'Degrees between the hottest sensor of a device and its lowest limit, of the 10 GPUs that came closest to it in the time shown; negative above the limit.',
+      ...MARGIN_LEFT,
+      marks: true,
+      queries: [{ expr: LEAST_MARGINS, legend: DEVICE }],
     },
     {
       kind: 'table',

@@ -2,10 +2,10 @@
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { CHOSEN_JOBS, TO_GPU, TO_JOBS, TO_NODE } from './links';
 import type { Query, Row } from './panel';
-import { FULLEST, HEALTH, LEAST_MARGINS, MOST_THROTTLED, OBSERVED, POWER, POWER_OF_LIMIT, meanShare, ofGpu, perGpu, rate } from './promql';
-import { FILLED, HEALTH_WORDS, MARGIN_LEFT, SHARE, WATTS } from './scales';
+import { FULLEST, HEALTH, OBSERVED, POWER, POWER_OF_LIMIT, meanShare, ofGpu, perGpu, rate } from './promql';
+import { FILLED, HEALTH_WORDS, SHARE, WATTS } from './scales';
 
-const DEVICE = '{{instance}} GPU {{gpu}}';
+export const DEVICE = '{{instance}} GPU {{gpu}}';
 const UTILIZATION = perGpu('max', meanShare('gpu_busy_seconds_total'));
 const ofAll = [CHOSEN_JOBS];
 
@@ -25,14 +25,6 @@ export const trends: Row = {
       description: 'GPUs that were not ok at some time, at most 20 at once; without data all were ok or asleep.',
       ...HEALTH_WORDS,
       queries: [{ expr: `bottomk(20, ${HEALTH} < 3)`, legend: DEVICE }],
-    },
-    {
-      kind: 'series',
-      title: 'Throttled share of time',
-      crowd: true,
-      description: 'Share of the longest cause, of the 10 GPUs most throttled in the time shown. The GPU dashboard shows the cause.',
-      ...SHARE,
-      queries: [{ expr: MOST_THROTTLED, legend: DEVICE }],
     },
     {
       kind: 'heatmap',
@@ -73,15 +65,6 @@ export const trends: Row = {
       ...WATTS,
       queries: [{ expr: `topk(20, sum by (job, instance) (${POWER}))`, legend: '{{instance}}' }],
       links: [TO_NODE, TO_JOBS],
-    },
-    {
-      kind: 'series',
-      title: 'Least temperature margins',
-      crowd: 'low',
-      description: 'Degrees between the hottest sensor of a device and its lowest limit, of the 10 GPUs that came closest to it in the time shown; negative above the limit.',
-      ...MARGIN_LEFT,
-      marks: true,
-      queries: [{ expr: LEAST_MARGINS, legend: DEVICE }],
     },
     {
       kind: 'series',

@@ -17,12 +17,12 @@ import {
   POWER,
   POWER_OF_LIMIT,
   REASONS,
-  REASON_COUNT,
+  TEMPERATURE,
   THROTTLED,
   meanShare,
   ofGpu,
 } from './promql';
-import { FILLED, FEW_EXPECTED, HEALTH_WORDS, LOAD, MARGIN_LEFT, OF_LIMIT, SEVERITY_WORDS, SHARE, THROTTLED_SHARE, WATTS } from './scales';
+import { CELSIUS, FILLED, HEALTH_WORDS, LOAD, MARGIN_LEFT, OF_LIMIT, SEVERITY_WORDS, SHARE, THROTTLED_SHARE, WATTS } from './scales';
 
 /** Labels of gpu_info, which is 1 for every device, and their columns. */
 const FACTS: [label: string, name: string][] = [
@@ -47,7 +47,7 @@ const device: Row = {
       title: 'Health now',
       description:
         'Failed: cannot be trusted with work. Degraded: works, but slower or with a fault. Unknown: not read yet, or its driver is closed on request. The reasons are beside.',
-      height: 6,
+      height: 5,
       ...HEALTH_WORDS,
       queries: [{ expr: HEALTH, legend: 'health' }],
     },
@@ -57,7 +57,7 @@ const device: Row = {
       description:
         'Why the GPU is failed or degraded now, with the action that helps. docs/conditions.md explains the reasons, docs/runbooks.md what to do. Empty if it is ok.',
       width: 15,
-      height: 6,
+      height: 5,
       unit: units.Short,
       columns: [
         { name: 'Severity', expr: REASONS, cell: 'colour', ...SEVERITY_WORDS, width: 110 },
@@ -71,7 +71,7 @@ const device: Row = {
       title: 'Held by',
       description: 'Run and user, otherwise the workload with the largest share. Empty if nobody uses the GPU, or it is not known.',
       width: 6,
-      height: 6,
+      height: 5,
       unit: units.Short,
       columns: [
         { name: 'job', label: 'job', hidden: true },
@@ -80,25 +80,6 @@ const device: Row = {
       ],
       facts: [HOLDER],
       links: [],
-    },
-    {
-      kind: 'table',
-      title: 'Identity',
-      height: 3,
-      unit: units.Short,
-      facts: [ofGpu('gpu_info')],
-      description: 'Static facts of the device. Cells are empty if the card or its driver does not report the value.',
-      columns: [
-        { name: 'GPU', label: 'gpu', width: 60 },
-        ...FACTS.map(([label, name]) => ({ name, label })),
-      ],
-    },
-    {
-      kind: 'stat',
-      title: 'Reasons now',
-      description: 'How many reasons fail or degrade the GPU.',
-      ...FEW_EXPECTED,
-      queries: [{ expr: `${REASON_COUNT} or 0 * ${HEALTH}`, legend: 'reasons' }],
     },
     {
       kind: 'stat',
@@ -123,6 +104,13 @@ const device: Row = {
       ...OF_LIMIT,
       decimals: 0,
       queries: [{ expr: POWER_OF_LIMIT, legend: 'of limit' }],
+    },
+    {
+      kind: 'stat',
+      title: 'Temperature now',
+      description: 'Of the hottest sensor.',
+      ...CELSIUS,
+      queries: [{ expr: TEMPERATURE, legend: 'temperature' }],
     },
     {
       kind: 'stat',
@@ -160,11 +148,29 @@ const device: Row = {
   ],
 };
 
+const identity: Row = {
+  title: 'Identity of GPU $gpu of $instance',
+  panels: [
+    {
+      kind: 'table',
+      title: 'Identity',
+      height: 3,
+      unit: units.Short,
+      facts: [ofGpu('gpu_info')],
+      description: 'Static facts of the device. Cells are empty if the card or its driver does not report the value.',
+      columns: [
+        { name: 'GPU', label: 'gpu', width: 60 },
+        ...FACTS.map(([label, name]) => ({ name, label })),
+      ],
+    },
+  ],
+};
+
 export const gpu: Board = {
   uid: 'gpumeter-gpu',
   title: 'GPU',
   description: 'One GPU in depth. If you choose several instances, the rows repeat for each.',
-  rows: [device, activity, power, memory, links, errors, benchmarks],
+  rows: [device, activity, power, memory, links, errors, benchmarks, identity],
   choices: deviceChoices(false),
   links: [CHOSEN_JOBS, CHOSEN_FLEET],
   single: true,

@@ -52,6 +52,12 @@ const runs: Row = {
       sortBy: ['Instance', 'User', 'Run'],
       links: [],
     },
+  ],
+};
+
+const facts: Row = {
+  title: 'Facts',
+  panels: [
     {
       kind: 'table',
       title: 'Facts',
@@ -82,7 +88,7 @@ export const jobs: Board = {
   uid: 'gpumeter-jobs',
   title: 'GPU jobs',
   description: 'Progress and cost of runs and workloads on the GPUs.',
-  rows: [runs, throughput, steps, evaluations, memory, energy, waste, inference, workloads].map(sorted),
+  rows: [runs, throughput, steps, evaluations, memory, energy, waste, inference, workloads, facts].map(sorted),
   choices: jobChoices,
   links: [TO_RUN, TO_NODE],
   single: false,

@@ -35,6 +35,8 @@ export const POWER_OF_LIMIT = `${perGpu('max', POWER)} / ${perGpu('max', ofGpu('
 /** Share of the time in which the longest cause limited the clocks. Causes overlap, so they are not added. */
 export const THROTTLED = perGpu('max', meanShare('gpu_throttle_seconds_total', 'cause'));
 
+/** Of the hottest sensor. */
+export const TEMPERATURE = perGpu('max', ofGpu('gpu_temperature_celsius'));
 export const MARGIN = perGpu('min', ofGpu('gpu_temperature_margin_celsius'));
 
 /** Video memory, or the host's memory if the GPU has none of its own; a device has one of the two. */

@@ -32,10 +32,11 @@ export const FLOPS: Scale = { unit: units.FlopsPerSecond, min: 0 };
 export const BYTES: Scale = { unit: units.BytesIEC, min: 0 };
 export const BYTES_PER_SECOND: Scale = { unit: units.BytesPerSecondSI, min: 0 };
 
+export const CELSIUS: Scale = { unit: units.Celsius, decimals: 0 };
+
 /** A card throttles at 0; at the alert's limit and at twice that there is still time to act. */
 export const MARGIN_LEFT: Scale = {
-  unit: units.Celsius,
-  decimals: 0,
+  ...CELSIUS,
   thresholds: steps('red', [LIMITS.temperatureMarginCelsius, 'orange'], [2 * LIMITS.temperatureMarginCelsius, 'green']),
 };
 export const MARGIN_CELL: Scale = {

@@ -23,11 +23,11 @@ async function visit(options, use) {
 
 test('a GPU that nobody reads has its reason and the remedy, with no GPU that is read', async () => {
   await visit({}, async (page) => {
-    await page.waitForSelector('#unread li');
+    await page.waitForSelector('#unread .devices li');
     assert.equal(await page.locator('#summary').innerText(), 'No GPU is read.');
     assert.equal(await page.locator('tr.gpu').count(), 0);
-    assert.equal(await page.locator('#unread li').count(), 1);
-    assert.equal(await page.locator('#unread li').innerText(),
+    assert.equal(await page.locator('#unread .devices li').count(), 1);
+    assert.equal(await page.locator('#unread .devices li').innerText(),
       '0000:0c:00.0 amd 1002:73bf (no driver): no driver is bound to it: the kernel module amdgpu is not loaded. '
       + 'What helps: modprobe amdgpu; if there is no such module, install the driver.');
   });
@@ -35,7 +35,7 @@ test('a GPU that nobody reads has its reason and the remedy, with no GPU that is
 
 test('axe finds no violation, and nothing is wider than a phone', async () => {
   await visit({viewport: {width: 390, height: 844}, bypassCSP: true}, async (page) => {
-    await page.waitForSelector('#unread li');
+    await page.waitForSelector('#unread .devices li');
     await page.evaluate(axe.source);
     const found = await page.evaluate(() => window.axe.run());
     assert.deepEqual(found.violations.map(({id, nodes}) => [id, nodes.map((node) => node.target.join(' '))]), []);

@@ -28,8 +28,8 @@ class JobRow {
     this.phasesBefore = []; // of the last minute
     this.isSeen = false; // the observer reports each row once at least
     this.curveAt = -Infinity;
-    this.name = el('span', {class: 'gpu-name'});
-    this.user = el('span', {class: 'note'});
+    this.name = el('span', {class: 'gpu-name'}, run.run);
+    this.user = el('span', {class: 'note'}, run.user);
     this.texts = JOB_COLUMNS.slice(1).map(() => el('span', {class: 'value'}));
     this.rates = el('span', {class: 'note'});
     this.curve = makeSparkline('loss');
@@ -51,8 +51,6 @@ class JobRow {
 
   draw() {
     const {run} = this;
-    setText(this.name, run.run);
-    setText(this.user, run.user);
     const losses = Object.entries(run.loss).map(([split, value]) => `${split ? `${words(split)} ` : ''}${significant(value)}`);
     const shares = phaseShares(this.phasesBefore.length > 2 ? this.phasesBefore[0][1] : null, run.phase_seconds);
     const texts = [run.gpus.length > 0 ? run.gpus.join(', ') : NONE,

@@ -6,7 +6,7 @@ class UnreadList {
     this.root = root;
     this.heading = el('h2', {});
     this.tried = el('p', {class: 'prose'});
-    this.list = el('ul', {class: 'reasons'});
+    this.list = el('ul', {class: 'reasons devices'});
     this.help = el('ul', {class: 'reasons'},
       el('li', {}, 'Does the machine have a GPU? ', el('code', {}, "lspci -nn | grep -E 'VGA|3D|Display|accelerators'"), ' lists them.'),
       el('li', {}, 'Is its driver loaded? gpumeter looks again when a device or a driver appears, and every minute.'),

@@ -223,8 +223,7 @@ void workload(JsonWriter& out, const WorkloadCost& it) {
   out.open('{').text("kind", it.kind).text("workload", it.workload);
   out.text("state", it.has_ended ? "ended" : "running");
   out.number("start_timestamp_seconds", time_of(it.begun), kDigits);
-  const std::optional<double> end = it.has_ended ? std::optional(time_of(it.seen)) : std::nullopt;
-  out.number("end_timestamp_seconds", end, kDigits).key("labels").open('{');
+  out.number("end_timestamp_seconds", it.has_ended ? time_of(it.seen) : kAbsent, kDigits).key("labels").open('{');
   for (const Label& label : labels_of(it)) out.text(label.name, label.value);
   figures(out.close('}').line("  "), figures_of(it));
   out.line("  ").key("devices").open('[');

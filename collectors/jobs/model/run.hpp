@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -309,8 +310,9 @@ class Run {
   friend void fields(Fields& f, Run& run) {
     f(run.series, run.announced_, run.samples_).elapsed(run.last_live_);
     f(run.start_, run.heard_, run.ended_, run.last_update_);
-    std::optional<End> end = run.stop_ ? std::optional(run.stop_->end) : std::nullopt;
-    Moment time = run.stop_ ? run.stop_->time : Moment();
+    std::optional<End> end;
+    Moment time{};
+    if (run.stop_) std::tie(time, end) = std::tie(run.stop_->time, run.stop_->end);
     with_number(f, run.worst_);
     with_number(f, end);
     f(time);

@@ -42,7 +42,6 @@ Result<bool> take_listeners(std::span<const std::byte> datagram, std::vector<Lis
 /// The listeners in the text of /proc/net/tcp or, with `is_ip6`, of /proc/net/tcp6. Any bytes; any thread.
 std::vector<Listener> listeners_in(std::string_view table, bool is_ip6);
 
-
 /// What /proc/PID/fd shows of a process.
 struct Held {
   std::set<std::uint64_t> sockets;  ///< inodes

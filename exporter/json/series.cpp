@@ -223,7 +223,9 @@ void workload(JsonWriter& out, const WorkloadCost& it) {
   out.open('{').text("kind", it.kind).text("workload", it.workload);
   out.text("state", it.has_ended ? "ended" : "running");
   out.number("start_timestamp_seconds", time_of(it.begun), kDigits);
-  out.number("end_timestamp_seconds", it.has_ended ? time_of(it.seen) : kAbsent, kDigits).key("labels").open('{');
+  out.number("end_timestamp_seconds", it.has_ended ? time_of(it.seen) : kAbsent, kDigits)
+      .key("labels")
+      .open('{');
   for (const Label& label : labels_of(it)) out.text(label.name, label.value);
   figures(out.close('}').line("  "), figures_of(it));
   out.line("  ").key("devices").open('[');

@@ -1,11 +1,10 @@
-#include "programs/commands/commands.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 
 #include "daemon/fleet/device_directory.hpp"
+#include "programs/commands/commands.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {

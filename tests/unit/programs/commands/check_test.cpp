@@ -1,6 +1,6 @@
-#include "programs/commands/commands.hpp"
-
 #include <gtest/gtest.h>
+
+#include "programs/commands/commands.hpp"
 
 namespace gpumeter {
 namespace {

@@ -1,5 +1,3 @@
-#include "programs/commands/commands.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include "daemon/control/server.hpp"
 #include "daemon/fleet/device_directory.hpp"
 #include "daemon/fleet/state_keeper.hpp"
+#include "programs/commands/commands.hpp"
 
 namespace gpumeter {
 namespace {

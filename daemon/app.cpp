@@ -6,20 +6,29 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <variant>
 
 #include "base/program.hpp"
+#include "base/text.hpp"
 #include "build_info.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/join/facts_json.hpp"
+#include "collectors/sources/tcp.hpp"
 #include "config/config.hpp"
 #include "daemon/bus/bus.hpp"
 #include "daemon/cli/docs.hpp"
@@ -123,11 +132,36 @@ Result<std::vector<ListenSocket>> adopt(const std::vector<systemd::PassedSocket>
   return listeners;
 }
 
-Result<std::vector<ListenSocket>> bind(const std::vector<std::string>& addresses, Log& log) {
+/// Who listens on the port of the address already, as far as this user may see it, and what to do.
+std::string port_advice(std::string_view address, const std::string& procfs) {
+  const auto port = parse_number<std::uint16_t>(address.substr(address.rfind(':') + 1));
+  const auto listeners = tcp::listeners(procfs);
+  std::set<std::uint64_t> inodes;
+  for (const tcp::Listener& each : listeners ? *listeners : std::vector<tcp::Listener>()) {
+    if (each.port == port) inodes.insert(each.inode);
+  }
+  std::string who = "another process";
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(procfs, ignored)) {
+    const auto pid = parse_number<int>(entry.path().filename().string());
+    if (!pid || tcp::sockets_of(procfs, *pid, inodes).sockets.empty()) continue;
+    std::getline(std::ifstream(entry.path() / "comm"), who);
+    who += " (process " + std::to_string(*pid) + ")";
+    break;
+  }
+  return " by " + who + "; stop it, or choose another address by web.listen or --web.listen-address";
+}
+
+Result<std::vector<ListenSocket>> bind(const std::vector<std::string>& addresses, const std::string& procfs,
+                                       Log& log) {
   std::vector<ListenSocket> listeners;
   for (const std::string& address : addresses) {
     Result<Listening> listening = listen_on(address);
-    if (!listening) return listening.error();
+    if (!listening) {
+      const std::string why = listening.error().message();
+      const bool is_taken = why.ends_with(std::generic_category().message(EADDRINUSE));
+      return Error(is_taken ? why + port_advice(address, procfs) : why);
+    }
     for (const std::string& note : listening->notes) log.warn(note);
     for (ListenSocket& socket : listening->sockets) listeners.push_back(std::move(socket));
   }
@@ -138,8 +172,8 @@ Result<std::vector<ListenSocket>> bind(const std::vector<std::string>& addresses
 // addresses cannot be bound a second time.
 Result<std::vector<ListenSocket>> open_listeners(const HttpSettings& web,
                                                  const std::vector<systemd::PassedSocket>& passed,
-                                                 bool only_passed, Log& log) {
-  if (!only_passed && passed.empty()) return bind(web.listen, log);
+                                                 bool only_passed, const std::string& procfs, Log& log) {
+  if (!only_passed && passed.empty()) return bind(web.listen, procfs, log);
   Result<std::vector<ListenSocket>> listeners = adopt(passed);
   if (listeners) warn_of_unused_addresses(web, *listeners, log);
   return listeners;
@@ -163,7 +197,9 @@ App::App(Options options, config::Config config, const Clock& clock)
                                         scheduler_)),
       jobs_({clock_, *store_, user_names_,
              [this](const jobs::Notice& notice) {
-               log_.info(notice.message, {{"path", notice.path}, {"error", notice.error}});
+               const Log::Fields fields = {{"path", notice.path}, {"error", notice.error}};
+               if (notice.error.empty()) return log_.info(notice.message, fields);
+               log_.warn(notice.message, fields);
              },
              machine_, &saved_runs_->now, config_.get()->of<Paths>().procfs, "/etc/subuid",
              config_.get()->of<DeviceLabels>()},
@@ -268,7 +304,7 @@ std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) 
 }
 
 Result<Done> App::start_http(const HttpSettings& web, const std::vector<systemd::PassedSocket>& passed) {
-  auto listeners = open_listeners(web, passed, options_.systemd_socket, log_);
+  auto listeners = open_listeners(web, passed, options_.systemd_socket, paths_.procfs, log_);
   if (!listeners) return listeners.error();
   if (std::ranges::any_of(*listeners, [](const auto& each) { return each.endpoint().is_unix(); })) {
     jobs_.owners().start();

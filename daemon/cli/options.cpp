@@ -172,7 +172,9 @@ Exit unexpected(const std::string& word) {
       return usage_error(word + " must be the first argument");
     names.emplace_back(companion.command);
   }
+  const std::string meant = options::nearest(word, names);
   return usage_error("unexpected argument " + gpumeter::quoted(word) +
+                     (meant.empty() || meant == word ? "" : "; did you mean " + meant + "?") +
                      "; gpumeter accepts flags and the commands " + options::enumerate(names, "and"));
 }
 
@@ -261,15 +263,26 @@ void check_users(config::Config& config, const options::Places& places, jobs::Kn
   }
 }
 
-/// A family of a program that sends its own is not known yet, so a name without a family is no error.
-void check_names(const config::Config& config, std::vector<std::string>& notes) {
-  const std::vector<const MetricDescriptor*> families = catalogue_families(builtin_collectors());
+/// A family of a page or a program is not known yet, so a name without a family is an error only if it is
+/// nearly that of a known one.
+void check_names(const config::Config& config, const options::Places& places,
+                 std::vector<options::Problem>& problems, std::vector<std::string>& notes) {
+  std::vector<std::string> names;
+  for (const MetricDescriptor* family : catalogue_families(builtin_collectors()))
+    names.emplace_back(family->name);
   const auto check = [&](const char* key, const std::vector<SeriesPattern>& patterns) {
-    for (const SeriesPattern& pattern : patterns) {
-      const auto is_it = [&](const MetricDescriptor* family) { return pattern.matches_name(family->name); };
-      if (std::ranges::any_of(families, is_it)) continue;
-      notes.push_back(std::string(key) + ": no known family has the name in " +
-                      gpumeter::quoted(options::printable(pattern.text())));
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      const SeriesPattern& pattern = patterns[i];
+      if (std::ranges::any_of(names, [&](const auto& name) { return pattern.matches_name(name); })) continue;
+      const std::string text =
+          "no known family has the name in " + gpumeter::quoted(options::printable(pattern.text()));
+      const std::string name = pattern.text().substr(0, pattern.text().find('{'));
+      const std::string meant = options::nearest(name, names);
+      if (meant.empty()) {
+        notes.push_back(std::string(key) + ": " + text);
+      } else {
+        problems.push_back(places.problem(key, i, text + "; did you mean " + meant + "?"));
+      }
     }
   };
   const PageSelection& selection = config.of<PageSelection>();
@@ -314,7 +327,7 @@ config::Loaded load_checked(const Options& options, const Clock& clock, jobs::Kn
     if (problem) problems.push_back(placed(*problem, *entry, places));
   }
   check_users(*config, places, users, problems, notes);
-  check_names(*config, notes);
+  check_names(*config, places, problems, notes);
   // Only the daemon may be allowed to read a private key.
   const bool is_for_daemon = options.action == Action::run || options.action == Action::check_config;
   const std::string& web_file = config->of<HttpSettings>().config_file;

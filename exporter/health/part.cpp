@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/records.hpp"
 #include "collectors/api/catalog.hpp"
@@ -32,8 +33,20 @@ bool has(std::span<const Finding> findings, const Finding& wanted) {
   return std::ranges::any_of(findings, [&](const Finding& each) { return each.is_same(wanted); });
 }
 
-void log_change(const Subject& subject, const Finding& finding, bool begins, Nanoseconds at, Log& log) {
-  const std::string held = begins ? "" : std::to_string((at - finding.since) / std::chrono::seconds(1));
+/// "GPU 6 failed: xid_79; reboot".
+std::string begin_text(const std::string& whose, const Finding& finding) {
+  return whose + " " + std::string(to_string(finding.severity)) + ": " + finding.reason + "; " +
+         std::string(to_string(finding.action));
+}
+
+/// "GPU 6 is ok again after 12m30s" for the last reason of several, otherwise "GPU 6: xid_79 has ended".
+std::string end_text(const std::string& whose, const Finding& finding, bool is_ok, Nanoseconds held) {
+  if (!is_ok) return whose + ": " + finding.reason + " has ended";
+  return whose + " is ok again after " + duration_text(std::chrono::floor<std::chrono::seconds>(held));
+}
+
+void log_change(const Subject& subject, const Finding& finding, const std::string& text,
+                const std::string& held, Log& log) {
   const Log::Fields fields = {{"gpu", subject.gpu},
                               {"uuid", subject.uuid},
                               {"state", std::string(to_string(subject.state))},
@@ -42,17 +55,22 @@ void log_change(const Subject& subject, const Finding& finding, bool begins, Nan
                               {"action", std::string(to_string(finding.action))},
                               {"detail", finding.text},
                               {"held_seconds", held}};
-  if (begins) return log.warn("health: a reason begins", fields);
-  log.info("health: a reason ends", fields);
+  if (held.empty()) return log.warn(text, fields);
+  log.info(text, fields);
 }
 
 void log_changes(const Subject& subject, std::span<const Finding> before, std::span<const Finding> now,
                  Nanoseconds at, Log& log) {
+  const std::string whose = subject.gpu.empty() ? "the machine" : "GPU " + subject.gpu;
   for (const Finding& each : now) {
-    if (!has(before, each)) log_change(subject, each, true, at, log);
+    if (!has(before, each)) log_change(subject, each, begin_text(whose, each), "", log);
   }
   for (const Finding& each : before) {
-    if (!has(now, each)) log_change(subject, each, false, at, log);
+    if (has(now, each)) continue;
+    const bool is_ok = subject.state == State::ok && &each == &before.back();
+    const Nanoseconds held = at - each.since;
+    log_change(subject, each, end_text(whose, each, is_ok, held),
+               std::to_string(held / std::chrono::seconds(1)), log);
   }
 }
 

@@ -30,16 +30,23 @@ Complaint check_unix_address(const std::string& address) {
 Complaint check_addresses(const std::vector<std::string>& addresses) {
   if (addresses.empty()) return "must have at least one address, such as \"localhost:10478\"";
   std::set<std::string> seen;
+  std::vector<std::string> odd, complaints;
   for (const std::string& address : addresses) {
     if (address.starts_with(kUnix)) {
-      if (Complaint complaint = check_unix_address(address)) return complaint;
+      if (Complaint complaint = check_unix_address(address)) complaints.push_back(complaint->text);
     } else if (!is_host_and_port(address)) {
-      return "must be host:port, such as localhost:10478, [::1]:10478 or :10478, or unix:/path, not \"" +
-             printable(address) + "\"";
+      odd.push_back(gpumeter::quoted(printable(address)));
     }
-    if (!seen.insert(address).second) return "must list each address once, not \"" + address + "\" twice";
+    if (!seen.insert(address).second)
+      complaints.push_back("must list each address once, not \"" + printable(address) + "\" twice");
   }
-  return std::nullopt;
+  if (!odd.empty()) {
+    complaints.push_back(
+        "must be host:port, such as localhost:10478, [::1]:10478 or :10478, or unix:/path, not " +
+        options::enumerate(odd, "or"));
+  }
+  if (complaints.empty()) return std::nullopt;
+  return options::enumerate(complaints, "and");
 }
 
 Complaint check_url_path(const std::string& path) {

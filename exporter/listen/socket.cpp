@@ -268,7 +268,10 @@ bool is_host_and_port(std::string_view address) {
     return static_cast<unsigned char>(c) <= 0x20 || std::string_view("/[]").find(c) != std::string_view::npos;
   };
   const auto where = split(address);
-  return where && std::ranges::none_of(where->host, is_odd);
+  if (!where || std::ranges::any_of(where->host, is_odd)) return false;
+  in_addr numeric{};
+  const bool is_numeric = where->host.find_first_not_of("0123456789.") == std::string::npos;
+  return where->host.empty() || !is_numeric || inet_pton(AF_INET, where->host.c_str(), &numeric) == 1;
 }
 
 bool is_served(std::string_view address, std::span<const ListenSocket> sockets) {

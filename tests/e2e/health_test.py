@@ -93,11 +93,11 @@ class HealthTest(unittest.TestCase):
         log = self.daemon.log
         for gpu, (verb, _, reasons, ends) in enumerate(CASES):
             for reason, severity, action in map(str.split, reasons):
-                facts = rf'msg="health: a reason {{}}" gpu={gpu} uuid=\S+ state=\w+ reason={reason} severity={severity} action={action} '
-                self.assertRegex(log, "level=warn " + facts.format("begins"), verb)
+                facts = rf'" gpu={gpu} uuid=\S+ state=\w+ reason={reason} severity={severity} action={action} '
+                self.assertRegex(log, f'level=warn msg="GPU {gpu} {severity}: {reason}; {action}{facts}', verb)
                 if ends:
-                    self.assertRegex(log, "level=info " + facts.format("ends") + ".*held_seconds=", verb)
-        self.assertNotIn(f'health: a reason begins" gpu={len(CASES)} ', log, "a GPU without a fault")
+                    self.assertRegex(log, rf'level=info msg="GPU {gpu}(: {reason} has ended| is ok again after \d\w+){facts}.*held_seconds=', verb)
+        self.assertNotIn(f'msg="GPU {len(CASES)} ', log, "a GPU without a fault")
 
     def test_4_a_release_of_the_drivers_ends_events(self):
         self.assertEqual(self.health()["state"], "failed")

@@ -91,8 +91,19 @@ class StartTest(TemporaryFolder):
             said = run(f"--web.listen-address=127.0.0.1:{first.port}", f"--path.state={self.folder}/state",
                        *self.empty_machine())
             self.assertEqual(said.returncode, 1)
-            self.assertIn(f"127.0.0.1:{first.port}", said.stderr)
-            self.assertIn("Address already in use", said.stderr)
+            self.assertIn(f"cannot listen on 127.0.0.1:{first.port}: Address already in use by gpumeter (process {first.process.pid}); stop it, or "
+                          "choose another address by web.listen or --web.listen-address", said.stderr)
+
+    def test_a_family_with_a_slip_is_an_error_and_an_unknown_one_a_note(self):
+        config = Path(self.folder, "gpumeter.yaml")
+        config.write_text("metrics:\n  include: [gpu_up, my_pages_*,\n            gpu_powr_watts]\n")
+        said = run("--check-config", f"--config.file={config}")
+        self.assertEqual(said.returncode, 2)
+        self.assertIn(f'{config}:3: metrics.include: no known family has the name in "gpu_powr_watts"; did you mean gpu_power_watts?\n', said.stderr)
+        config.write_text("metrics: {include: [my_pages_*]}\n")
+        said = run("--check-config", f"--config.file={config}")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn('metrics.include: no known family has the name in "my_pages_*"', said.stderr + said.stdout)
 
 
 class ReloadTest(TemporaryFolder):

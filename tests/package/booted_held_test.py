@@ -17,7 +17,7 @@ BINARY = Path(os.environ.get("GPUMETER_BINARY", booted.ROOT / "build/release/gpu
 def main() -> int:
     if reason := booted.missing({}):
         return booted.skip(reason)
-    return booted.run_inside(HERE / "booted_held_machine.py", [str(BINARY)], [BINARY.parent], seconds=150)
+    return booted.run_inside(HERE / "booted_held_machine.py", [str(BINARY)], [BINARY.parent], seconds=300)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def main() -> int:
     if len(packages()) != 1:
         return skip(f"one package is needed in build (./dev package), there are {len(packages())}")
     package, = packages()
-    return run_inside(HERE / "booted_jobs_machine.py", [str(package)], [package.parent], seconds=170)
+    return run_inside(HERE / "booted_jobs_machine.py", [str(package)], [package.parent], seconds=300)
 
 
 if __name__ == "__main__":

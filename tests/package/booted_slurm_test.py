@@ -50,7 +50,7 @@ def main() -> int:
         leave(folders)
         return booted.skip(f"no cgroups can be made here: {error}")
     try:
-        return booted.run_inside(HERE / "booted_slurm_machine.py", [str(BINARY)], [BINARY.parent], seconds=220, cgroups=1)
+        return booted.run_inside(HERE / "booted_slurm_machine.py", [str(BINARY)], [BINARY.parent], seconds=400, cgroups=1)
     finally:
         leave(folders)
 

@@ -26,7 +26,7 @@ def main() -> int:
         return skip(f"one package is needed in build (./dev package), there are {len(packages())}")
     package, = packages()
     attack = os.environ.get("GPUMETER_ATTACK_SECONDS", "15")
-    return run_inside(HERE / "booted_machine.py", [str(package), attack], [package.parent], seconds=200 + int(attack))
+    return run_inside(HERE / "booted_machine.py", [str(package), attack], [package.parent], seconds=400 + int(attack))
 
 
 if __name__ == "__main__":

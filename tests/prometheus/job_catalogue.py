@@ -15,14 +15,14 @@ def series_names() -> set[str]:
 def label_values() -> set[str]:
     """Of the labels that are closed sets."""
     texts = [(ROOT / name).read_text() for name in ("collectors/jobs/wire/vocabulary.cpp", "collectors/jobs/wire/vocabulary.hpp",
-                                                    "collectors/jobs/model/run.cpp", "collectors/jobs/benchmarks/results.cpp",
+                                                    "collectors/jobs/model/run.hpp", "collectors/jobs/benchmarks/results.cpp",
                                                     "packaging/python/gpumeter_nccl_files/flight_dump.py")]
     return {word for text in texts for word in re.findall(r'"(\w+)"', text)} | {"unattributed"}
 
 
 def bucket_ranges() -> dict[str, tuple[int, ...]]:
     """By family: first, last fine and last bound of its buckets, in steps of a decade's 25th; beyond the fine ones each fifth."""
-    families = dict(re.findall(r"&catalog::(\w+), .*&k(\w+)Bounds\}", (COLLECTORS / "jobs/wire/vocabulary.cpp").read_text()))
+    families = dict(re.findall(r"&catalog::(\w+), .*\bk(\w+)\}", (COLLECTORS / "jobs/wire/vocabulary.cpp").read_text()))
     names = dict(re.findall(r'(\w+) = histogram\("(\w+)"', (COLLECTORS / "api/catalog.hpp").read_text()))
-    ranges = dict(re.findall(r"constexpr auto k(\w+)s = bounds<Range\{([^}]*)\}", (COLLECTORS / "jobs/wire/vocabulary.cpp").read_text()))
-    return {names[family]: tuple(map(int, ranges[of].split(","))) for family, of in families.items()}
+    ranges = dict(re.findall(r"constexpr auto k(\w+) = bounds<Range\{([^}]*)\}", (COLLECTORS / "jobs/wire/vocabulary.cpp").read_text()))
+    return {names[family]: tuple(map(int, ranges[of].split(","))) for family, of in families.items() if of in ranges}

@@ -369,11 +369,14 @@ TEST(Load, NamesBadValues) {
   const char* const kAddress =
       "g.yaml:1: web.listen: must be host:port, such as localhost:10478, [::1]:10478 or :10478, or "
       "unix:/path, not ";
-  for (const char* bad :
-       {"10478", "::1:10478", "[::1]", ":", ":65536", "a b:1", "http://x:1", "x:1x", "[]:1"}) {
+  for (const char* bad : {"10478", "::1:10478", "[::1]", ":", ":65536", "a b:1", "http://x:1", "x:1x", "[]:1",
+                          "300.1.1.1:1", "1.2.3:1"}) {
     EXPECT_EQ(problems("web: {listen: ['" + std::string(bad) + "']}"),
               kAddress + ("\"" + std::string(bad) + "\"\n"));
   }
+  EXPECT_EQ(problems("web: {listen: [x, ':1', y, ':1']}"),
+            "g.yaml:1: web.listen: must list each address once, not \":1\" twice and must be host:port, such "
+            "as localhost:10478, [::1]:10478 or :10478, or unix:/path, not \"x\" or \"y\"\n");
   EXPECT_EQ(problems("web: {listen: []}"),
             "g.yaml:1: web.listen: must have at least one address, such as \"localhost:10478\"\n");
   EXPECT_EQ(problems("web: {listen: [\":1\", \":1\"]}"),

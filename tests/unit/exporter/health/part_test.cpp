@@ -94,10 +94,10 @@ TEST_F(HealthTest, LogsWhenAReasonBeginsAndWhenItEnds) {
       " reason=row_remap_failed severity=failed action=replace detail=\"a memory row could not be remapped: "
       "no "
       "spare rows are left\"";
-  const auto begin =
-      log.find("level=warn msg=\"GPU 0 failed: row_remap_failed; replace\" gpu=0 uuid=GPU-0 state=failed" + facts);
-  const auto end = log.find("level=info msg=\"GPU 0 is ok again after 2s\" gpu=0 uuid=GPU-0 state=ok" + facts +
-                            " held_seconds=2\n");
+  const auto begin = log.find(
+      "level=warn msg=\"GPU 0 failed: row_remap_failed; replace\" gpu=0 uuid=GPU-0 state=failed" + facts);
+  const auto end = log.find("level=info msg=\"GPU 0 is ok again after 2s\" gpu=0 uuid=GPU-0 state=ok" +
+                            facts + " held_seconds=2\n");
   EXPECT_NE(begin, std::string::npos) << log;
   EXPECT_NE(end, std::string::npos) << log;
   EXPECT_LT(begin, end);

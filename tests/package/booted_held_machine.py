@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from machine import PATIENCE, becomes, check, given, page, run, state
+from machine import becomes, check, given, page, run, state
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path("/run/gpumeter-held")
@@ -161,9 +161,8 @@ def by_name(binary: Path) -> None:
 def idle() -> None:
     given("given idle GPUs")
     counted = re.compile(r'gpu_allocated_idle_seconds_total\{gpu="3",.*workload="11"\} (\S+)')
-    # A time in which the GPU was not read, as on a busy machine, does not count, and the next one begins anew.
     becomes("the time in which they are held counts",
-            lambda: any((found := counted.fullmatch(line)) and float(found[1]) >= 10 for line in page()), patience=4 * PATIENCE)
+            lambda: any((found := counted.fullmatch(line)) and float(found[1]) >= 10 for line in page()))
 
 
 def rights() -> None:

@@ -39,9 +39,9 @@ def check(what: str, got: object, want: object) -> None:
     assert got == want, f"{what}\n  is     {apart(got, want)!r}\n  not as {apart(want, got)!r}"
 
 
-def becomes(what: str, look: Callable[[], object], want: object = True, patience: float = PATIENCE) -> None:
+def becomes(what: str, look: Callable[[], object], want: object = True) -> None:
     """A check of what comes about in a while."""
-    end = time.monotonic() + patience
+    end = time.monotonic() + PATIENCE
     while (got := look()) != want and time.monotonic() < end:
         time.sleep(0.05)
     check(what, got, want)

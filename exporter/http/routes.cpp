@@ -140,96 +140,99 @@ struct Routes::Route {
   bool is_slow;     ///< may take long with many GPUs and jobs
   bool is_limited;  ///< by web.max_requests: not what browsers poll, nor what is short
   Answer (*answer)(const Routes& of, const HttpRequest& request);
+
+  static const Route kAll[];
+};
+
+constinit const Routes::Route Routes::Route::kAll[] = {
+    {"/-/healthy", false, false,
+     [](const Routes&, const HttpRequest&) -> Answer {
+       return HttpResponse{.body = "OK\n", .counted = false};
+     }},
+    {"/-/ready", false, false,
+     [](const Routes& of, const HttpRequest&) -> Answer {
+       if (of.ready_) return HttpResponse{.body = "OK\n", .counted = false};
+       return HttpResponse{.status = 503,
+                           .body = "Not ready: the first pass over the devices has not finished.\n",
+                           .counted = false};
+     }},
+    {"/api/v1/devices", true, false,
+     [](const Routes& of, const HttpRequest&) -> Answer {
+       return json(devices_json(of.context_.devices(), of.unread()));
+     }},
+    {"/api/v1/series", true, true,
+     [](const Routes& of, const HttpRequest& request) -> Answer {
+       std::vector<std::string_view> match;
+       for (const auto& [name, value] : request.query) {
+         if (name == "match" || name == "match[]") match.push_back(value);
+       }
+       Result<std::string> body = series_json(of.store_, match, SystemClock().monotonic());
+       return body ? json(*std::move(body)) : plain(400, body.error().message() + "\n");
+     }},
+    {"/api/v1/health", true, true,
+     [](const Routes& of, const HttpRequest&) -> Answer {
+       if (of.context_.machine == nullptr) return std::nullopt;
+       return json(health_json(*of.context_.machine->health.get(), SystemClock().monotonic()));
+     }},
+    {kWorkloads, true, true,
+     [](const Routes& of, const HttpRequest& request) -> Answer {
+       // A unit that was started again has several costs, the last one first. The names of some workloads
+       // have slashes.
+       if (!of.context_.workloads) return std::nullopt;
+       const auto has_format = [](const auto& argument) {
+         return argument.first == "format" && argument.second == "text";
+       };
+       std::vector<WorkloadCost> workloads = of.context_.workloads();
+       if (request.path.starts_with(kOneWorkload)) {
+         const std::string_view named = request.path.substr(kOneWorkload.size());
+         std::erase_if(workloads,
+                       [&](const WorkloadCost& each) { return each.kind + "/" + each.workload != named; });
+         if (workloads.empty())
+           return plain(404, "No workload of this kind and name used a GPU within a day.\n");
+       }
+       if (std::ranges::none_of(request.query, has_format)) return json(workloads_json(workloads));
+       std::string lines;
+       for (const WorkloadCost& each : workloads) lines += workload_line(each);
+       return plain(200, std::move(lines));
+     }},
+    {kLive, true, false,
+     [](const Routes& of, const HttpRequest& request) -> Answer {
+       if (!of.has(&Machine::live)) return std::nullopt;
+       LiveAnswers& live = *of.context_.machine->live;
+       return encoded(request, has_sparklines(request) ? live.with_sparklines() : live.live(),
+                      "application/json", kDataHeaders);
+     }},
+    {"/api/v1/history", true, true,
+     [](const Routes& of, const HttpRequest& request) -> Answer {
+       if (!of.has(&Machine::history)) return std::nullopt;
+       Result<std::string> body = history_json(*of.context_.machine->history, request.query);
+       if (!body) return plain(400, body.error().message() + "\n");
+       return encoded(request, EncodedText::of(*std::move(body)), "application/json", kDataHeaders);
+     }},
+    {"/", true, false,
+     [](const Routes& of, const HttpRequest& request) -> Answer {
+       const Asset page(status_page(of.context_.devices(), of.unread(), of.context_.web.telemetry_path,
+                                    of.context_.build));
+       return revalidated(request, page, "text/html; charset=utf-8", kPageHeaders);
+     }},
+    {"/gpumeter.css", false, false,
+     [](const Routes& of, const HttpRequest& request) -> Answer {
+       return revalidated(request, of.style_, "text/css; charset=utf-8", kAssetHeaders);
+     }},
+    {"/gpumeter.js", false, false,
+     [](const Routes& of, const HttpRequest& request) -> Answer {
+       return revalidated(request, of.script_, "text/javascript; charset=utf-8", kAssetHeaders);
+     }},
+    {"/runbooks", false, false,
+     [](const Routes& of, const HttpRequest& request) -> Answer {
+       return revalidated(request, of.runbooks_, "text/html; charset=utf-8", kPageHeaders);
+     }},
 };
 
 const Routes::Route* Routes::route_of(std::string_view path) noexcept {
-  static constexpr Route kRoutes[] = {
-      {"/-/healthy", false, false,
-       [](const Routes&, const HttpRequest&) -> Answer {
-         return HttpResponse{.body = "OK\n", .counted = false};
-       }},
-      {"/-/ready", false, false,
-       [](const Routes& of, const HttpRequest&) -> Answer {
-         if (of.ready_) return HttpResponse{.body = "OK\n", .counted = false};
-         return HttpResponse{.status = 503,
-                             .body = "Not ready: the first pass over the devices has not finished.\n",
-                             .counted = false};
-       }},
-      {"/api/v1/devices", true, false,
-       [](const Routes& of, const HttpRequest&) -> Answer {
-         return json(devices_json(of.context_.devices(), of.unread()));
-       }},
-      {"/api/v1/series", true, true,
-       [](const Routes& of, const HttpRequest& request) -> Answer {
-         std::vector<std::string_view> match;
-         for (const auto& [name, value] : request.query) {
-           if (name == "match" || name == "match[]") match.push_back(value);
-         }
-         Result<std::string> body = series_json(of.store_, match, SystemClock().monotonic());
-         return body ? json(*std::move(body)) : plain(400, body.error().message() + "\n");
-       }},
-      {"/api/v1/health", true, true,
-       [](const Routes& of, const HttpRequest&) -> Answer {
-         if (of.context_.machine == nullptr) return std::nullopt;
-         return json(health_json(*of.context_.machine->health.get(), SystemClock().monotonic()));
-       }},
-      {kWorkloads, true, true,
-       [](const Routes& of, const HttpRequest& request) -> Answer {
-         // A unit that was started again has several costs, the last one first. The names of some workloads
-         // have slashes.
-         if (!of.context_.workloads) return std::nullopt;
-         const auto has_format = [](const auto& argument) {
-           return argument.first == "format" && argument.second == "text";
-         };
-         std::vector<WorkloadCost> workloads = of.context_.workloads();
-         if (request.path.starts_with(kOneWorkload)) {
-           const std::string_view named = request.path.substr(kOneWorkload.size());
-           std::erase_if(workloads,
-                         [&](const WorkloadCost& each) { return each.kind + "/" + each.workload != named; });
-           if (workloads.empty())
-             return plain(404, "No workload of this kind and name used a GPU within a day.\n");
-         }
-         if (std::ranges::none_of(request.query, has_format)) return json(workloads_json(workloads));
-         std::string lines;
-         for (const WorkloadCost& each : workloads) lines += workload_line(each);
-         return plain(200, std::move(lines));
-       }},
-      {kLive, true, false,
-       [](const Routes& of, const HttpRequest& request) -> Answer {
-         if (!of.has(&Machine::live)) return std::nullopt;
-         LiveAnswers& live = *of.context_.machine->live;
-         return encoded(request, has_sparklines(request) ? live.with_sparklines() : live.live(),
-                        "application/json", kDataHeaders);
-       }},
-      {"/api/v1/history", true, true,
-       [](const Routes& of, const HttpRequest& request) -> Answer {
-         if (!of.has(&Machine::history)) return std::nullopt;
-         Result<std::string> body = history_json(*of.context_.machine->history, request.query);
-         if (!body) return plain(400, body.error().message() + "\n");
-         return encoded(request, EncodedText::of(*std::move(body)), "application/json", kDataHeaders);
-       }},
-      {"/", true, false,
-       [](const Routes& of, const HttpRequest& request) -> Answer {
-         const Asset page(status_page(of.context_.devices(), of.unread(), of.context_.web.telemetry_path,
-                                      of.context_.build));
-         return revalidated(request, page, "text/html; charset=utf-8", kPageHeaders);
-       }},
-      {"/gpumeter.css", false, false,
-       [](const Routes& of, const HttpRequest& request) -> Answer {
-         return revalidated(request, of.style_, "text/css; charset=utf-8", kAssetHeaders);
-       }},
-      {"/gpumeter.js", false, false,
-       [](const Routes& of, const HttpRequest& request) -> Answer {
-         return revalidated(request, of.script_, "text/javascript; charset=utf-8", kAssetHeaders);
-       }},
-      {"/runbooks", false, false,
-       [](const Routes& of, const HttpRequest& request) -> Answer {
-         return revalidated(request, of.runbooks_, "text/html; charset=utf-8", kPageHeaders);
-       }},
-  };
   if (path.starts_with(kOneWorkload)) path = kWorkloads;
-  const auto* const found = std::ranges::find(kRoutes, path, &Route::path);
-  return found == std::end(kRoutes) ? nullptr : found;
+  const auto* const found = std::ranges::find(Route::kAll, path, &Route::path);
+  return found == std::end(Route::kAll) ? nullptr : found;
 }
 
 HttpResponse Routes::answer(const HttpRequest& request) {

@@ -464,8 +464,8 @@ class Session {
  private:
   void show() {
     latest_ = poller_.take();
-    frame_.width = terminal_.width();
-    frame_.height = terminal_.height();
+    frame_.width = Terminal::width();
+    frame_.height = Terminal::height();
     frame_.time = time_of_day();
     const Nanoseconds age = clock_.monotonic() - latest_.at;
     const bool is_stale = !latest_.problem.empty() || age > interval_ + kStale;
@@ -476,7 +476,7 @@ class Session {
 
   /// False if a key ends the program.
   bool take_keys() {
-    for (KeyPress key = terminal_.read(); key.key != Key::none; key = terminal_.read()) {
+    for (KeyPress key = Terminal::read(); key.key != Key::none; key = Terminal::read()) {
       if (!press(view_, *latest_.snapshot, key)) return false;
     }
     return true;

@@ -10,17 +10,22 @@ ROOT = Path(__file__).resolve().parent.parent
 MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the project that it may include
     "base": [],
     "collectors/api": ["base"],
+    # The catalogue of events and the reader of log lines, which need nothing; the rest of the folder is a part.
+    "collectors/events/xids": ["base"],
+    "collectors/events/catalogue": ["base", "collectors/events/xids"],
+    "collectors/events/line": ["base", "collectors/events/catalogue"],
+    "collectors/events/log": ["base", "collectors/events/line"],
     "collectors/table": ["base", "collectors/api"],
     "collectors/sources": ["base", "collectors/api"],
     "collectors/files": ["base", "collectors/api", "collectors/table", "collectors/sources"],
-    "collectors/*": ["base", "collectors/api", "collectors/table", "collectors/sources", "collectors/files"],  # a vendor
+    "collectors/*": ["base", "collectors/api", "collectors/events/xids", "collectors/table", "collectors/sources", "collectors/files"],  # a vendor
     "collectors": ["base", "collectors/api", "collectors/*"],  # the table of vendors
     "exporter/store": ["base", "collectors/api"],
     "exporter/text": ["base", "collectors/api", "exporter/store"],
     "exporter/dcgm": ["base", "collectors/api", "exporter/store", "exporter/text"],
-    "exporter/health": ["base", "collectors/api", "exporter/store"],
+    "exporter/health": ["base", "collectors/api", "collectors/events/xids", "exporter/store"],
     "exporter/history": ["base", "collectors/api", "exporter/store"],
-    "exporter/json": ["base", "collectors/api", "exporter/store", "exporter/health", "exporter/history"],
+    "exporter/json": ["base", "collectors/api", "collectors/events/xids", "exporter/store", "exporter/health", "exporter/history"],
     "exporter/web": ["base", "collectors/api", "exporter/store", "exporter/text", "exporter/health", "exporter/history", "exporter/json"],
     "exporter/access": ["base"],
     "exporter/tls": ["base", "exporter/access"],
@@ -47,12 +52,12 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "programs/nccl": ["base", "programs/nccl/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store", "programs/service"],
     "config": ["base", "exporter/access"],
     "systemd": ["base"],
-    "daemon": ["base", "collectors", "collectors/api", "collectors/sources", "collectors/part", "collectors/jobs", 
+    "daemon": ["base", "collectors", "collectors/api", "collectors/events/xids", "collectors/events/catalogue", "collectors/sources", "collectors/part", "collectors/jobs", 
                "collectors/attribution",
                "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
                "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/nccl/settings", "programs/profiler/settings", "programs/servers/settings"],
     # The commands that need what the daemon knows: its configuration, its state folder, its collectors.
-    "programs/commands": ["base", "collectors", "collectors/api", "collectors/attribution", "exporter/health", "exporter/http", "exporter/json", "exporter/store", "config", "daemon", "programs/client"],
+    "programs/commands": ["base", "collectors", "collectors/api", "collectors/events/catalogue", "collectors/events/line", "collectors/events/log", "collectors/attribution", "exporter/health", "exporter/http", "exporter/json", "exporter/store", "config", "daemon", "programs/client"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],

@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "collectors/api/event_source.hpp"
+#include "collectors/events/xids.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/nvidia/nvml/constants.hpp"
 
@@ -20,13 +21,7 @@ namespace gpumeter::nvidia {
 
 // Events that a GPU's driver reports asynchronously: counted by the event thread, read by the GPU's lane.
 
-/// XIDs with a series from the start: those in NVIDIA's "XID Errors" document that name a fault of hardware,
-/// driver or application. All other codes count as `other`.
-inline constexpr std::string_view kXidNames[] = {
-    "8",   "13",  "31",  "32",  "38",  "43",  "44",  "45",  "46",  "48",  "56",   "57",  "61",
-    "62",  "63",  "64",  "68",  "69",  "74",  "79",  "92",  "93",  "94",  "95",   "109", "110",
-    "119", "120", "121", "122", "123", "136", "137", "140", "142", "143", "144",  "145", "146",
-    "147", "148", "149", "150", "151", "154", "155", "156", "158", "160", "other"};
+using events::kXidNames;
 inline constexpr std::size_t kXidPlaces = std::size(kXidNames);
 
 /// The XIDs that a program can cause, and which therefore occur on a MIG instance. Each instance has a series

@@ -10,6 +10,7 @@
 
 #include "base/program.hpp"
 #include "collectors/builtin.hpp"
+#include "collectors/events/catalogue.hpp"
 #include "config/config.hpp"
 #include "daemon/app.hpp"
 #include "daemon/cli/docs.hpp"
@@ -95,6 +96,7 @@ int act(const Options& options) {
   if (options.action == Action::print_conditions) {
     return print(options.argument == "markdown" ? conditions_markdown() : conditions_json());
   }
+  if (options.action == Action::print_events) return print(events::catalogue_markdown());
   if (options.action == Action::reload) return reload(std::stoi(options.argument), clock);
   return with_config(options, clock, [&](const config::Config* config) {
     return config != nullptr ? act_on(options, *config, clock) : 2;

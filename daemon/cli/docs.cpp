@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/self_catalog.hpp"
+#include "collectors/events/xids.hpp"
 #include "collectors/jobs/benchmarks/results.hpp"
 #include "collectors/jobs/wire/vocabulary.hpp"
 #include "daemon/parts/host.hpp"
@@ -253,10 +254,11 @@ std::string row_of(const Condition& condition) {
          hold_text(condition.hold) + " | [" + std::string(condition.alert) + "](" + runbook + ") |\n";
 }
 
-std::string row_of(const health::Xid& xid) {
-  return "| " + std::string(xid.code) + " | " + std::string(health::kXidClassNames.of(xid.kind)) + " | " +
-         std::string(xid.is_finding ? to_string(xid.severity) : "") + " | " + code(to_string(xid.action)) +
-         " | " + std::string(xid.bucket) + " | " + std::string(xid.meaning) + " |\n";
+std::string row_of(const events::Xid& xid) {
+  return "| " + std::string(xid.code) + " | " + std::string(events::kXidClassNames.of(xid.kind)) + " | " +
+         std::string(xid.severity == events::Severity::none ? "" : to_string(xid.severity)) + " | " +
+         code(to_string(xid.action)) + " | " + std::string(xid.bucket) + " | " + std::string(xid.meaning) +
+         " |\n";
 }
 
 }  // namespace
@@ -290,7 +292,9 @@ std::string conditions_markdown() {
   text.append("\n## GPUs\n\n").append(kTable);
   for (const health::Condition& condition : health::conditions()) text += row_of(condition);
   text += kXids;
-  for (const health::Xid& xid : health::xids()) text += row_of(xid);
+  for (const events::Xid& xid : events::kXids) {
+    if (xid.has_series) text += row_of(xid);
+  }
   text += kEnd;
   return text;
 }

@@ -88,6 +88,12 @@ std::vector<ActionFlag> action_flags() {
         "Print the conditions that make a GPU degraded or failed (markdown, json)",
         kActionGroup,
         {"markdown", "json"}}},
+      {Action::print_events,
+       {"--print-events",
+        "FORMAT",
+        "Print the catalogue of events in the kernel's log (markdown)",
+        kActionGroup,
+        {"markdown"}}},
   };
 }
 

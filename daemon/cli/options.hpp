@@ -26,6 +26,7 @@ enum class Action : std::uint8_t {
   print_metrics,
   print_config,
   print_conditions,
+  print_events,
   command  ///< a command of gpumeter-commands
 };
 

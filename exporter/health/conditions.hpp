@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/text.hpp"
 #include "collectors/api/descriptor.hpp"
 #include "collectors/api/series.hpp"
+#include "collectors/events/xids.hpp"
 
 /// The table of conditions: what makes a GPU degraded or failed, read from the store's series. The judge
 /// (judge.hpp) evaluates it; docs, alerts, `gpumeter check` and the pages take names and texts from it.
@@ -18,30 +18,11 @@ namespace gpumeter::health {
 
 inline constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 
-enum class Severity : std::uint8_t {
-  degraded,  ///< works, but slower or with less safety than it should
-  failed,    ///< must not get new work before the action was taken
-};
-inline constexpr EnumNames<Severity, 2> kSeverityNames = {
-    {{Severity::degraded, "degraded"}, {Severity::failed, "failed"}}};
-constexpr std::string_view to_string(Severity severity) noexcept { return kSeverityNames.of(severity); }
-
-/// The action that helps.
-enum class Action : std::uint8_t {
-  none,         ///< watch it
-  restart_job,  ///< the job on the GPU has failed; the GPU works
-  drain,        ///< let its jobs end, give it no new ones, then look at it: cooling, power, cables
-  reset,        ///< reset the GPU after its jobs have ended
-  reboot,       ///< reboot the machine
-  replace,      ///< replace the card or its fan
-};
-inline constexpr EnumNames<Action, 6> kActionNames = {{{Action::none, "none"},
-                                                       {Action::restart_job, "restart_job"},
-                                                       {Action::drain, "drain"},
-                                                       {Action::reset, "reset"},
-                                                       {Action::reboot, "reboot"},
-                                                       {Action::replace, "replace"}}};
-constexpr std::string_view to_string(Action action) noexcept { return kActionNames.of(action); }
+using events::Action;
+using events::kActionNames;
+using events::kSeverityNames;
+using events::Severity;
+using events::to_string;
 
 /// How the series of one device make one number.
 enum class Reduce : std::uint8_t { sum, lowest, highest };
@@ -105,7 +86,7 @@ struct Condition {
   Term terms[kMostTerms];
 };
 
-/// All conditions of a device, without those of the XID catalogue.
+/// All conditions of a device, without those of the XID catalogue (collectors/events/xids.hpp).
 std::span<const Condition> conditions() noexcept;
 
 /// Fewer GPUs are read than `devices.expected` states. A condition of the machine; its term describes the
@@ -120,27 +101,5 @@ std::string runbook_of(const Condition& condition);
 
 /// The terms as text: "gpu_up < 1", "mean of gpu_throttled{cause="thermal"} over 1 min > 0.1 and ...".
 std::string test_text(const Condition& condition);
-
-enum class XidClass : std::uint8_t {
-  immediate,  ///< the GPU or a part of it does not work until the action was taken
-  job,        ///< ends one process; the GPU works. A finding only if a severity is given
-  noise,      ///< informative; another condition reports what matters of it
-};
-inline constexpr EnumNames<XidClass, 3> kXidClassNames = {
-    {{XidClass::immediate, "immediate"}, {XidClass::job, "job"}, {XidClass::noise, "noise"}}};
-
-/// A code of NVIDIA's XID catalogue.
-struct Xid {
-  std::string_view code;  ///< the label's value: "79", or "other"
-  XidClass kind;
-  Action action;
-  std::string_view bucket;   ///< the catalogue's resolution bucket (immediate action)
-  std::string_view meaning;  ///< "GPU has fallen off the bus"
-  bool is_finding = true;    ///< makes the GPU degraded or failed
-  Severity severity = Severity::degraded;
-};
-
-/// All codes that have a series of their own, by number, and "other".
-std::span<const Xid> xids() noexcept;
 
 }  // namespace gpumeter::health

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json/scalars.hpp"
+#include "collectors/events/xids.hpp"
 #include "exporter/health/conditions.hpp"
 #include "exporter/json/api.hpp"
 #include "exporter/json/writer.hpp"
@@ -164,10 +165,10 @@ void condition(JsonWriter& out, const Condition& it) {
   out.exact("hold_seconds", static_cast<double>(it.hold.count())).text("text", it.text).close('}');
 }
 
-void xid(JsonWriter& out, const health::Xid& it) {
-  out.open('{').text("xid", it.code).text("class", health::kXidClassNames.of(it.kind));
+void xid(JsonWriter& out, const events::Xid& it) {
+  out.open('{').text("xid", it.code).text("class", events::kXidClassNames.of(it.kind));
   out.text("bucket", it.bucket).text("action", to_string(it.action));
-  out.text("severity", it.is_finding ? to_string(it.severity) : std::string_view());
+  out.text("severity", it.severity == events::Severity::none ? std::string_view() : to_string(it.severity));
   out.text("meaning", it.meaning).close('}');
 }
 
@@ -200,7 +201,7 @@ std::string conditions_json() {
   JsonWriter out;
   out.open('{');
   lines(out, "conditions", health::all_conditions(), condition);
-  lines(out, "xids", health::xids(), xid);
+  lines(out, "xids", events::kXids, xid);
   out.close('}');
   return out.take();
 }

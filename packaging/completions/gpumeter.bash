@@ -1,7 +1,8 @@
 # bash completion for gpumeter(8)                                          -*- shell-script -*-
 
-_gpumeter_commands="allocate check forget import profile top"
+_gpumeter_commands="allocate check explain forget import profile top"
 _gpumeter_check_flags="--json --gpu= --fail-on= --url= --ca-file= --login-file="
+_gpumeter_explain_words="xid sxid reason --json"
 _gpumeter_profile_words="--run= --pid= --steps= --seconds= --output="
 _gpumeter_allocate_words="set clear list --gpu= --user= --kind="
 _gpumeter_top_flags="--url= --ca-file= --login-file= --interval= --sort= --once --help --version"
@@ -10,7 +11,7 @@ _gpumeter_import_words="clpeak nvbandwidth dcgm-diag rocm-bandwidth-test transfe
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
 --metrics.detail= --path.sysfs= --path.procfs= --path.state= --path.api= --log.level= --log.format=
 --collector.nvidia --no-collector.nvidia --collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.drm --no-collector.drm --collector.neuron --no-collector.neuron --collector.gaudi --no-collector.gaudi --collector.intel --no-collector.intel --collector.disable-defaults
---simulate= --simulate-event= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config= --print-conditions="
+--simulate= --simulate-event= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config= --print-conditions= --print-events="
 
 _gpumeter_values() {
   case $1 in
@@ -24,7 +25,7 @@ _gpumeter_values() {
     --print-conditions) compgen -W "markdown json" -- "$2" ;;
     --kind) compgen -W "systemd_unit user_unit session container pod slurm_job vm other" -- "$2" ;;
     --fail-on) compgen -W "failed degraded" -- "$2" ;;
-    --print-config) compgen -W "markdown" -- "$2" ;;
+    --print-config | --print-events) compgen -W "markdown" -- "$2" ;;
   esac
 }
 
@@ -38,6 +39,7 @@ _gpumeter() {
   local words=$_gpumeter_flags
   [ "$COMP_CWORD" -eq 1 ] && words="$_gpumeter_commands $words"
   [ "${COMP_WORDS[1]-}" = check ] && words="$_gpumeter_check_flags $words"
+  [ "${COMP_WORDS[1]-}" = explain ] && words=$_gpumeter_explain_words
   [ "${COMP_WORDS[1]-}" = profile ] && words="$_gpumeter_profile_words $words"
   [ "${COMP_WORDS[1]-}" = allocate ] && words="$_gpumeter_allocate_words $words"
   [ "${COMP_WORDS[1]-}" = top ] && words=$_gpumeter_top_flags

@@ -12,7 +12,8 @@
 #include "config/config.hpp"
 #include "exporter/health/report.hpp"
 
-/// What the commands `check`, `allocate` and `forget` do, each in its own source; main.cpp reads their words.
+/// What the commands `check`, `allocate`, `forget` and `explain` do, each in its own source; main.cpp reads
+/// their words.
 namespace gpumeter {
 
 /// What --fail-on makes of degraded GPUs.
@@ -80,5 +81,16 @@ Result<Done> forget_device(const std::string& folder, const std::string& uuid);
 /// the thread stays behind: the caller must leave the process by _exit().
 inline constexpr std::chrono::seconds kForgetPatience{10};
 Result<Done> forget_device_in_time(const std::string& folder, const std::string& uuid, const Clock& clock);
+
+/// The words of `gpumeter explain`.
+struct ExplainOptions {
+  bool json = false;
+  std::string kind;  ///< "xid", "sxid", "reason"; empty: explain the log on standard input
+  std::string word;  ///< the code or the reason
+};
+
+/// Prints the events of the log on standard input, each as soon as its line was read, or what a code or a
+/// reason means. Needs no configuration and no GPU.
+Result<Done> explain(const ExplainOptions& options);
 
 }  // namespace gpumeter

@@ -1,5 +1,5 @@
-// `gpumeter check`, `gpumeter forget` and `gpumeter allocate`: the commands that need the daemon's
-// configuration or its state folder. `gpumeter` starts this program, with its own arguments.
+// `gpumeter check`, `forget`, `allocate` and `explain`: the commands that need the daemon's configuration,
+// its state folder or its catalogues. `gpumeter` starts this program, with its own arguments.
 #include <curl/curl.h>
 #include <unistd.h>
 
@@ -108,6 +108,24 @@ std::variant<int, Exit> run_allocate(const Given& given) {
   });
 }
 
+std::variant<int, Exit> run_explain(const Given& given) {
+  ExplainOptions wanted{.json = given.line.is_on("--json")};
+  if (!given.words.empty()) wanted.kind = given.words.front();
+  if (given.words.size() > 1) wanted.word = given.words[1];
+  const bool is_kind =
+      wanted.kind.empty() || wanted.kind == "xid" || wanted.kind == "sxid" || wanted.kind == "reason";
+  if (!is_kind)
+    return usage_error("KIND: must be xid, sxid or reason, not " +
+                       gpumeter::quoted(options::printable(wanted.kind)));
+  if (wanted.word.empty() && !wanted.kind.empty())
+    return usage_error("explain " + wanted.kind + " requires a " +
+                       (wanted.kind == "reason" ? "reason" : "code"));
+  if (wanted.kind.empty() && isatty(STDIN_FILENO) != 0)
+    return usage_error("explain reads a log on standard input: journalctl -k | gpumeter explain");
+  const Result<Done> done = explain(wanted);
+  return done ? 0 : complain(options::printable(done.error().message()));
+}
+
 /// A command: its words, and what they mean.
 struct Command {
   std::string_view name;
@@ -117,7 +135,7 @@ struct Command {
   std::variant<int, Exit> (*run)(const Given& given);
 };
 
-std::array<Command, 3> commands() {
+std::array<Command, 4> commands() {
   return {
       {{"check",
         0,
@@ -152,7 +170,16 @@ std::array<Command, 3> commands() {
         {{"--gpu", "GPU", "Its GPU: index, uuid or PCI address; repeatable, or a list with commas", kGroup},
          {"--user", "USER", "Who is responsible for it", kGroup},
          {"--kind", "KIND", "Label kind (default other)", kGroup, kinds()}},
-        run_allocate}}};
+        run_allocate},
+       {"explain",
+        2,
+        "Explain the lines of a kernel log, a code or a reason (explain --help)\n"
+        "Usage: gpumeter explain [OPTIONS] [KIND] [CODE]\n"
+        "\nPositionals:\n"
+        "  KIND TEXT                         xid, sxid or reason; without it, the log on standard input\n"
+        "  CODE TEXT                         The code, or the reason as in gpu_health_reason\n",
+        {{"--json", "", "Print one object for each event", kGroup}},
+        run_explain}}};
 }
 
 std::string help_text(const Command& command) {
@@ -179,7 +206,7 @@ std::variant<int, Exit> run(const Command& command, std::span<const char* const>
 }
 
 std::variant<int, Exit> run(std::span<const char* const> arguments, std::optional<std::string_view>& name) {
-  const std::array<Command, 3> all = commands();
+  const std::array<Command, 4> all = commands();
   for (const std::string_view word : arguments) {
     const auto* const command = std::ranges::find(all, word, &Command::name);
     if (command == all.end()) continue;
@@ -189,7 +216,7 @@ std::variant<int, Exit> run(std::span<const char* const> arguments, std::optiona
   const auto parsed =
       options_of(CommandLine(flags_of(builtin_collectors()), arguments), builtin_collectors());
   if (const auto* const exit = std::get_if<Exit>(&parsed)) return *exit;
-  return usage_error("gpumeter-commands requires one of the commands check, forget and allocate");
+  return usage_error("gpumeter-commands requires one of the commands check, forget, allocate and explain");
 }
 
 int run(std::span<const char* const> arguments) {

@@ -95,7 +95,11 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
       return {};
     }
     EventListener::Outcome outcome = session->listener().wait(at_most, clock_);
-    if (blame_of(outcome.result) == Blame::library) session->condemn();
+    if (blame_of(outcome.result) == Blame::library) {
+      session->condemn();
+    } else {
+      session->operational().take(clock_, outcome.events);
+    }
     return std::move(outcome.events);
   }
 

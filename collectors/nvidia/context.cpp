@@ -74,13 +74,17 @@ void NvidiaContext::listen(const std::string& uuid) {
   if (is_same) return;
   stop_listening();
   caller.session()->listener().listen({caller.device(), event_types_, uuid, events_});
+  caller.session()->operational().listen(uuid, events_);
   listened_session_ = caller.session();
   listened_device_ = caller.device();
   listened_types_ = event_types_;
 }
 
 void NvidiaContext::stop_listening() noexcept {
-  if (const auto session = listened_session_.lock()) session->listener().forget(listened_device_);
+  if (const auto session = listened_session_.lock()) {
+    session->listener().forget(listened_device_);
+    session->operational().forget(events_);
+  }
   listened_session_.reset();
 }
 
@@ -98,7 +102,7 @@ void NvidiaContext::close_sources() noexcept {
 }
 
 bool NvidiaContext::has_more(Nanoseconds now) noexcept try {
-  bool has_changed = fabric_ != shown_fabric_;
+  bool has_changed = fabric_ != shown_fabric_ || events_->operational().size() != shown_kinds_;
   if ((!unsettled_.empty() || is_open_troubled_) && unsettled_.is_time(now)) {
     has_changed = unsettled_.look() || has_changed;
     has_changed = (is_open_troubled_ && opens_well()) || has_changed;
@@ -130,6 +134,17 @@ void NvidiaContext::note_fabric(const nvml::FabricInfoV3& info) noexcept {
 std::vector<SeriesSpec> NvidiaContext::info_series() {
   std::vector<SeriesSpec> series = fabric_series();
   if (!platform_.empty()) series.push_back({&catalog::platform_info, platform_});
+  return series;
+}
+
+std::vector<SeriesSpec> NvidiaContext::counted_series() {
+  const std::vector<OperationalKind> kinds = events_->operational().kinds();
+  shown_kinds_ = kinds.size();
+  std::vector<SeriesSpec> series;
+  for (const OperationalKind& kind : kinds) {
+    series.push_back({&catalog::operational_events,
+                      {{"module", kind.module}, {"code", kind.code}, {"severity", kind.severity}}});
+  }
   return series;
 }
 

@@ -150,6 +150,13 @@ class NvidiaContext {
 
   std::vector<SeriesSpec> info_series();
 
+  // For CountsKinds: gpu_operational_events_total.
+
+  std::vector<SeriesSpec> counted_series();
+  void set_counts(std::size_t first, SampleSink& sink) const noexcept {
+    events_->operational().write(first, shown_kinds_, sink);
+  }
+
   // For KnowsProcesses.
 
   /// On some cards the process list took up to 4.5 ms, too long for every second.
@@ -228,6 +235,7 @@ class NvidiaContext {
   bool has_wide_bytes_ = false;
   std::optional<Fabric> fabric_;        // as of the last reading
   std::optional<Fabric> shown_fabric_;  // as returned by info_series()
+  std::size_t shown_kinds_ = 0;         // of operational events, likewise
   bool was_lost_ = false;
   bool was_divided_anew_ = false;
   std::uint64_t mig_changes_ = 0;  // events of a changed division that were handled

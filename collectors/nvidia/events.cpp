@@ -177,6 +177,9 @@ std::optional<DeviceEvent> EventListener::take(const nvml::EventData& data, cons
                                [&](const Listened& one) { return one.device == data.device; });
   if (of == listened_.end()) return std::nullopt;
   if (data.type == nvml::kEventXid) {
+    const bool is_new =
+        of->events->operational().is_first_report(data.data, XidSource::event_bit, clock.monotonic());
+    if (!is_new) return std::nullopt;
     of->events->count_xid(data.data, data.gpu_instance, clock.realtime());
     return DeviceEvent{of->uuid, "xid " + std::to_string(data.data) + whereabouts(data)};
   }

@@ -16,6 +16,7 @@
 #include "collectors/events/xids.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/nvidia/nvml/constants.hpp"
+#include "collectors/nvidia/operational_events.hpp"
 
 namespace gpumeter::nvidia {
 
@@ -95,6 +96,10 @@ class DeviceEvents {
   /// Called after the GPU was divided again: NVML gives the ids of old instances to new ones.
   void forget_instances() noexcept;
 
+  /// Counted by the listener to operational events; the XIDs that they name are counted here.
+  OperationalCounts& operational() noexcept { return operational_; }
+  const OperationalCounts& operational() const noexcept { return operational_; }
+
   std::uint64_t xids(std::size_t place) const noexcept { return xids_[place]; }
   /// `place` is an index into kInstanceXidNames.
   std::uint64_t xids_of(unsigned instance, std::size_t place) const noexcept;
@@ -110,6 +115,7 @@ class DeviceEvents {
   static constexpr std::size_t kInstances = 16;  // ids are 0 to 14 on cards with seven instances
   std::array<std::array<std::atomic<std::uint64_t>, kInstanceXidPlaces>, kInstances> instance_xids_{};
   std::atomic<Reporting> reporting_{Reporting::not_yet};
+  OperationalCounts operational_;
 };
 
 /// Whether the library has the functions for events.

@@ -379,6 +379,9 @@ constexpr auto kXidTimeRows = each_place(kXidNames, [](std::size_t place, std::s
 constexpr auto kEventRows = each_place(kEvents, [](std::size_t place, const EventKind& event) {
   return Row{&catalog::events, {"event", event.name}, {event_count, "nvmlEventSetWait_v2", place}, 1, Tier::fast, {}, kReported};
 });
+constexpr auto kOperationalRows = std::to_array<Row>({
+  {&catalog::operational_event_overflows, {}, {operational_overflows, "nvmlEventSetWait_v3 overflow"}, 1, Tier::fast, {}, kReported},
+});
 // clang-format on
 
 // Rows of NVLink and the fabric.
@@ -498,7 +501,7 @@ constexpr auto kTable =
            kFanRpmRows, kPersistenceRows, kEccModeRows, kEccPendingRows, kMigModeRows, kMigPendingRows,
            kDisplayRows, kOtherModeRows, kEccRows, kMemoryHealthRows, kPcieRows, kInterconnectRows, kFecRows,
            kFabricRows, kRecoveryRows, kOtherRecoveryRows, kLicenseRows, kXidRows, kXidTimeRows, kEventRows,
-           kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
+           kOperationalRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
 // Rows of a MIG instance. Power, temperatures and clocks exist only for the whole GPU; processes are not
 // attributed to instances here.
 // clang-format off

@@ -303,6 +303,7 @@ Reader xid_count(NvidiaContext& context, const ReadSource& source);
 Reader xid_time(NvidiaContext& context, const ReadSource& source);
 Reader instance_xid_count(NvidiaContext& context, const ReadSource& source);
 Reader event_count(NvidiaContext& context, const ReadSource& source);
+Reader operational_overflows(NvidiaContext& context, const ReadSource& source);
 
 /// 1 while the vGPU licence, or the machine's confidential computing, is in this state.
 Reader licensed(NvidiaContext& context, const ReadSource& source);

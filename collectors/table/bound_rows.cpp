@@ -1,6 +1,7 @@
 #include "collectors/table/bound_rows.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace gpumeter {
 namespace {
@@ -49,6 +50,12 @@ void SeriesPlan::begin_partition(const Partition& partition) {
 void SeriesPlan::add_constant(SeriesSpec series) {
   constants_.push_back(series_.size());
   series_.push_back(std::move(series));
+}
+
+std::size_t SeriesPlan::add(std::vector<SeriesSpec> series) {
+  const std::size_t first = series_.size();
+  std::ranges::move(series, std::back_inserter(series_));
+  return first;
 }
 
 bool SeriesPlan::has(const MetricDescriptor& family, const LabelSet& labels) const {

@@ -34,6 +34,9 @@ class SeriesPlan {
   /// A series that is 1 while the device is attached.
   void add_constant(SeriesSpec series);
 
+  /// Series with labels of their own, whose values the context sets. Returns the slot of the first.
+  std::size_t add(std::vector<SeriesSpec> series);
+
   /// The slot of the counter's gpu_meter_source_info, one per quantity. `source` is "hardware", "integrated"
   /// or the row's own word.
   std::size_t add_source(const MetricDescriptor& counter, std::string_view source);

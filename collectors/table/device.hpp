@@ -51,6 +51,15 @@ concept DescribesItself = requires(Context context) {
   { context.info_series() } -> std::same_as<std::vector<SeriesSpec>>;
 };
 
+/// A context that counts things whose labels are known once they occur. counted_series() is called at attach,
+/// set_counts() after each fast pass with the slot of the first of them. has_more() (BindsAgain) asks for
+/// another attach when there are more.
+template <class Context>
+concept CountsKinds = requires(Context context, std::size_t first, SampleSink& sink) {
+  { context.counted_series() } -> std::same_as<std::vector<SeriesSpec>>;
+  { context.set_counts(first, sink) } noexcept;
+};
+
 /// A device whose series are rows of a constexpr table. All calls on its lane's thread.
 template <TableContext Context>
 class TableDevice : public Device {
@@ -73,6 +82,7 @@ class TableDevice : public Device {
     if constexpr (DescribesItself<Context>) {
       for (SeriesSpec& series : context_.info_series()) plan.add_constant(std::move(series));
     }
+    if constexpr (CountsKinds<Context>) first_kind_ = plan.add(context_.counted_series());
     bind_partitions(plan);
     own_counters_.clear();
     for (const BoundRows& rows : bound_) rows.list_own_counters(own_counters_);
@@ -106,6 +116,9 @@ class TableDevice : public Device {
     if (!rows.sample(pass, is_asleep, sink)) return PassOutcome::interrupted;
     const PassOutcome outcome = is_asleep ? PassOutcome::asleep : rows.outcome();
     rows.settle(pass, outcome == PassOutcome::complete, sink);
+    if constexpr (CountsKinds<Context>) {
+      if (pass.tier == Tier::fast) context_.set_counts(first_kind_, sink);
+    }
     return outcome;
   }
 
@@ -189,6 +202,7 @@ class TableDevice : public Device {
   std::vector<SeriesSpec> series_;
   std::vector<std::size_t> constants_;
   std::vector<std::size_t> own_counters_;
+  std::size_t first_kind_ = 0;  // slot of the first counted series
   Readiness readiness_ = Readiness::awake;
 };
 

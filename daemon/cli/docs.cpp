@@ -32,9 +32,14 @@ struct Family {
 using Families = std::map<std::string_view, Family>;
 
 /// Of every device, in addition to its collector's rows.
-constexpr const MetricDescriptor* kOfDevices[] = {
-    &catalog::info,           &catalog::up,          &catalog::observed_seconds, &catalog::meter_source_info,
-    &catalog::partition_info, &catalog::fabric_info, &catalog::platform_info};
+constexpr const MetricDescriptor* kOfDevices[] = {&catalog::info,
+                                                  &catalog::up,
+                                                  &catalog::observed_seconds,
+                                                  &catalog::meter_source_info,
+                                                  &catalog::partition_info,
+                                                  &catalog::fabric_info,
+                                                  &catalog::platform_info,
+                                                  &catalog::operational_events};
 
 void add(Families& families, const MetricDescriptor& descriptor, const Use* use) {
   Family& family = families[descriptor.name];

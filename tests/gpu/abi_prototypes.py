@@ -5,7 +5,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # A driver fills the version that is asked for, whichever of these the header's prototype names.
 VERSIONED = {"FabricInfoV3": ["nvmlGpuFabricInfo_v2_t", "nvmlGpuFabricInfo_v3_t"]}
-HANDLES = {"Device": "nvmlDevice_t", "EventSet": "nvmlEventSet_t", "GpmSample": "nvmlGpmSample_t"}
+HANDLES = {"Device": "nvmlDevice_t", "EventSet": "nvmlEventSet_t", "GpmSample": "nvmlGpmSample_t",
+           "GpuInstance": "nvmlGpuInstance_t"}
 # `alike` is true of types that a call passes in the same way: numbers and enumerations of one size and sign, structs that
 # are declared for each other, pointers to such; ours of void fits any pointer.
 TRAITS = """#include <cstdint>

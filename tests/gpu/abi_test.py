@@ -25,6 +25,7 @@ PREFIXES = {
     "Return": ["NVML_{}", "NVML_ERROR_{}"], "Architecture": ["NVML_DEVICE_ARCH_{}"], "ClockType": ["NVML_{}"],
     "TemperatureThreshold": ["NVML_TEMPERATURE_{}"], "SamplingType": [], "EccErrorType": ["NVML_MEMORY_ERROR_TYPE_{}"],
     "EccCounterType": ["NVML_{}_ECC"], "EventReason": [], "EventType": [], "MultiGpuMode": ["NVML_CC_SYSTEM_{}"],
+    "OperationalSeverity": ["NVML_OPERATIONAL_EVENT_{}"],
 }
 # Where the words differ.
 ALIASES = {
@@ -43,6 +44,8 @@ ALIASES = {
     "kEventDramRetirementFailure": "nvmlEventTypeDramRetirementFailure", "kEventPoisonNonFatal": "nvmlEventTypeNonFatalPoisonError",
     "kEventPoisonFatal": "nvmlEventTypeFatalPoisonError", "kEventGpuUnavailable": "nvmlEventTypeGpuUnavailableError",
     "kEventRecoveryAction": "nvmlEventTypeGpuRecoveryAction", "kFabricCompleted": "NVML_GPU_FABRIC_STATE_COMPLETED",
+    "kLinkToGpu": "NVML_NVLINK_DEVICE_TYPE_GPU", "kLinkToIbmNpu": "NVML_NVLINK_DEVICE_TYPE_IBMNPU",
+    "kLinkToSwitch": "NVML_NVLINK_DEVICE_TYPE_SWITCH",
 }
 PROGRAM = """#include <cstddef>
 #include <cstdio>

@@ -223,6 +223,13 @@ struct UnrepairableMemory {  // nvmlUnrepairableMemoryStatus_v1_t
 };
 static_assert(sizeof(UnrepairableMemory) == 4);
 
+struct BankRemapperStatus {   // nvmlEccBankRemapperStatus_v1_t: Rubin and later
+  unsigned active, inactive;  ///< remappings
+  unsigned is_pending;
+  unsigned max, none;  ///< groups of banks with all and with no spare banks left
+};
+static_assert(sizeof(BankRemapperStatus) == 20 && offsetof(BankRemapperStatus, max) == 12);
+
 struct FabricInfoV2 {  // nvmlGpuFabricInfo_v2_t
   unsigned version = version_of<FabricInfoV2>(2);
   unsigned char cluster_uuid[16];
@@ -267,6 +274,7 @@ static_assert(sizeof(LicensableFeatures) == 860);
   X(nvmlDeviceGetFieldValues, (nvml::Device, int, nvml::FieldValue*))                              \
   X(nvmlDeviceGetMemoryErrorCounter, (nvml::Device, unsigned, unsigned, unsigned, std::uint64_t*)) \
   X(nvmlDeviceGetRowRemapperHistogram, (nvml::Device, nvml::RowRemapperHistogram*))                \
+  X(nvmlDeviceGetBankRemapperStatus_v1, (nvml::Device, nvml::BankRemapperStatus*))                 \
   X(nvmlDeviceGetRepairStatus, (nvml::Device, nvml::RepairStatus*))                                \
   X(nvmlDeviceGetUnrepairableMemoryFlag_v1, (nvml::Device, nvml::UnrepairableMemory*))             \
   X(nvmlDeviceGetPcieReplayCounter, (nvml::Device, unsigned*))                                     \
@@ -399,12 +407,55 @@ struct EventData {  // nvmlEventData_t
 };
 static_assert(sizeof(EventData) == 32 && offsetof(EventData, gpu_instance) == 24);
 
-#define GPUMETER_NVML_EVENTS(X)                                              \
-  X(nvmlEventSetCreate, (nvml::EventSet*))                                   \
-  X(nvmlDeviceGetSupportedEventTypes, (nvml::Device, std::uint64_t*))        \
-  X(nvmlDeviceRegisterEvents, (nvml::Device, std::uint64_t, nvml::EventSet)) \
-  X(nvmlEventSetWait_v2, (nvml::EventSet, nvml::EventData*, unsigned))       \
-  X(nvmlEventSetFree, (nvml::EventSet))
+/// These structs have no version: the caller zeroes them.
+struct OperationalEventConfig {  // nvmlGpuOperationalEventConfig_v1_t
+  char uuid[96];                 ///< "GPU-...", ended by a zero
+  unsigned min_log_level, min_severity;
+};
+static_assert(sizeof(OperationalEventConfig) == 104 && offsetof(OperationalEventConfig, min_log_level) == 96);
+
+/// An event bit or an operational event (EventDataType).
+struct SetEvent {       // nvmlEventSetWait_v3_t
+  unsigned timeout_ms;  ///< in
+  unsigned data_type;
+  char uuid[96];           ///< of the GPU; empty if unavailable
+  char source_module[16];  ///< "GPU-RAS", not always ended by a zero
+  std::uint64_t type, data;
+  std::uint64_t group_cursor, instance_id, timestamp_usec, trace_id;
+  unsigned gpu_instance, compute_instance;
+  unsigned severity;  ///< OperationalSeverity, or a newer number
+  unsigned category, module_event_code, scope, originator, module_instance, chiplet;
+  unsigned log_level;
+  unsigned attributes;
+  unsigned group_cper_size;
+  unsigned group_attributes;
+  unsigned char group_size, group_index;
+};
+static_assert(sizeof(SetEvent) == 224 && offsetof(SetEvent, source_module) == 104 &&
+              offsetof(SetEvent, type) == 120 && offsetof(SetEvent, trace_id) == 160 &&
+              offsetof(SetEvent, severity) == 176 && offsetof(SetEvent, log_level) == 204 &&
+              offsetof(SetEvent, group_attributes) == 216 && offsetof(SetEvent, group_index) == 221);
+
+struct EventContextCount {  // nvmlEventSetGetContextCount_v1_t
+  unsigned count;
+};
+static_assert(sizeof(EventContextCount) == 4);
+
+struct EventLegacyXid {  // nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t
+  unsigned index, xid;   ///< index of the context, in; its XID, out
+};
+static_assert(sizeof(EventLegacyXid) == 8);
+
+#define GPUMETER_NVML_EVENTS(X)                                                                         \
+  X(nvmlEventSetCreate, (nvml::EventSet*))                                                              \
+  X(nvmlDeviceGetSupportedEventTypes, (nvml::Device, std::uint64_t*))                                   \
+  X(nvmlDeviceRegisterEvents, (nvml::Device, std::uint64_t, nvml::EventSet))                            \
+  X(nvmlEventSetWait_v2, (nvml::EventSet, nvml::EventData*, unsigned))                                  \
+  X(nvmlEventSetFree, (nvml::EventSet))                                                                 \
+  X(nvmlEventSetRegisterGpuOperationalEvents_v1, (nvml::EventSet, const nvml::OperationalEventConfig*)) \
+  X(nvmlEventSetWait_v3, (nvml::EventSet, nvml::SetEvent*))                                             \
+  X(nvmlEventSetGetContextCount_v1, (nvml::EventSet, nvml::EventContextCount*))                         \
+  X(nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1, (nvml::EventSet, nvml::EventLegacyXid*))
 
 // GPU performance metrics.
 

@@ -100,6 +100,23 @@ enum EventType : std::uint64_t {
   kEventRecoveryAction = 0x8000,
 };
 
+/// nvmlEventSetWait_v3_t.dataType of an operational event.
+inline constexpr unsigned kOperationalEvent = 1;  // NVML_EVENT_DATA_TYPE_GPU_OPERATIONAL_EVENT
+
+/// nvmlEventSetWait_v3_t.severity; newer drivers may have more.
+enum OperationalSeverity : unsigned {
+  kSeverityInformational = 10,
+  kSeverityCorrected = 20,
+  kSeverityRecoverable = 30,
+  kSeverityFatal = 40,
+};
+/// Lower levels, telemetry and diagnostics, have a high volume.
+inline constexpr unsigned kNoticeLevel = 30;  // NVML_GPU_OPERATIONAL_EVENT_LOG_LEVEL_NOTICE
+
+/// Bits of nvmlEventSetWait_v3_t.attributes and .groupAttributes.
+inline constexpr unsigned kEventOverflow = 64;  // NVML_OPERATIONAL_EVENT_ATTR_OVERFLOW
+inline constexpr unsigned kGroupSimulated = 4;  // NVML_OPERATIONAL_EVENT_GROUP_ATTR_SIMULATED
+
 /// No instance: nvmlEventData_t.gpuInstanceId of an event of the whole GPU.
 inline constexpr unsigned kNoInstance = 0xFFFFFFFF;
 

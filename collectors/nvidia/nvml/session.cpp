@@ -151,6 +151,7 @@ Result<Done> NvmlSession::resolve() {
 
 NvmlSession::~NvmlSession() {
   listener_.reset();  // its event set belongs to this init
+  operational_.reset();
   if (initialized_) functions_.nvmlShutdown();
 }
 

@@ -65,6 +65,7 @@ class NvmlSession {
 
   /// Events of the GPUs, for the life of the session.
   EventListener& listener() noexcept { return *listener_; }
+  OperationalListener& operational() noexcept { return *operational_; }
 
   /// Names of the optional functions that this library lacks.
   std::string missing() const;
@@ -79,6 +80,7 @@ class NvmlSession {
   DynamicLibrary library_;
   NvmlFunctions functions_;
   std::unique_ptr<EventListener> listener_ = std::make_unique<EventListener>(functions_);
+  std::unique_ptr<OperationalListener> operational_ = std::make_unique<OperationalListener>(functions_);
   bool initialized_ = false;
 };
 

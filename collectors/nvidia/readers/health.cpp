@@ -196,6 +196,11 @@ Reader event_count(NvidiaContext& context, const ReadSource& source) {
   return (context.event_types() & type) != 0 ? if_reported(context.events(), count) : Reader();
 }
 
+Reader operational_overflows(NvidiaContext& context, const ReadSource&) {
+  if (!context.gpu().caller.has<&F::nvmlEventSetRegisterGpuOperationalEvents_v1>()) return {};
+  return [&counts = context.events().operational()] { return counts.overflows(); };
+}
+
 Reader peak_in_table(NvidiaContext& context, const ReadSource& source) {
   return peak_of(context, source, true);
 }

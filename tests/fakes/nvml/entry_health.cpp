@@ -78,6 +78,17 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetRowRemapperHistogram(nvml::Device device,
   });
 }
 
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetBankRemapperStatus_v1(nvml::Device device,
+                                                             nvml::BankRemapperStatus* out) {
+  return on_device("nvmlDeviceGetBankRemapperStatus_v1", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    return first_error(
+        call.read("bank_remapper.active", &out->active), call.read("bank_remapper.inactive", &out->inactive),
+        call.read("bank_remapper.pending", &out->is_pending), call.read("bank_remapper.max", &out->max),
+        call.read("bank_remapper.none", &out->none));
+  });
+}
+
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetRepairStatus(nvml::Device device, nvml::RepairStatus* out) {
   return on_device("nvmlDeviceGetRepairStatus", device, [&](const Call& call) -> unsigned {
     if (out == nullptr) return nvml::kInvalidArgument;

@@ -14,9 +14,12 @@ struct EventSetState {
     std::size_t device;  ///< its number in the scenario
     nvidia::nvml::Device handle;
     std::uint64_t types;
+    unsigned min_log_level;
     std::vector<std::size_t> next;  ///< per source of the scenario: index of the next event to deliver
   };
   std::vector<Registration> registrations;
+  std::vector<unsigned> contexts;  ///< of the event that nvmlEventSetWait_v3 returned last
+  bool has_contexts = false;
   unsigned waiting = 0;
   bool freed = false;
 };

@@ -21,7 +21,8 @@ constexpr Group kSystem[] = {
 constexpr Group kDevice[] = {
     {"",
      "present name uuid serial vbios inforom gsp_firmware minor architecture compute_capability cores "
-     "memory_bus_width numa_node module_id virtualization unrepairable_memory supported_events index gi ci "
+     "memory_bus_width numa_node module_id virtualization unrepairable_memory supported_events "
+     "operational_events index gi ci "
      "gi_profile gi_start"},
     {"pci", "bus_id device_id subsystem_id"},
     {"modes", "persistence compute display_active ecc ecc_pending"},
@@ -45,6 +46,7 @@ constexpr Group kDevice[] = {
     {"retired_pages", "single_bit double_bit"},
     {"remapped_rows", "corrected uncorrected pending failure"},
     {"remapped_rows.banks", "max high partial low none"},
+    {"bank_remapper", "active inactive pending max none"},
     {"repair", "channel tpc"},
     {"platform", "chassis_serial slot tray host module"},
     {"vgpus", "active"},

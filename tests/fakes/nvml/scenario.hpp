@@ -60,6 +60,12 @@ struct EventSource {
   unsigned long long type = 0, data = 0;
   unsigned gpu_instance = nvml::kNoInstance, compute_instance = nvml::kNoInstance;
 
+  /// The type of operational events, which are no bit of NVML's, and what such an event has.
+  static constexpr unsigned long long kOperational = 1ULL << 63;
+  std::string module;
+  unsigned code = 0, severity = 0, attributes = 0, group_attributes = 0, log_level = 0;
+  std::vector<unsigned> contexts;  ///< an XID each; 0: a context that is none
+
   std::optional<double> time_of(std::size_t nth) const;
 };
 

@@ -102,7 +102,16 @@ EventSource source_of(const YAML::Node& node) {
                            : Window{seconds_of(node["from"], 0), seconds_of(node["until"], kForever)};
   source.rate = node["rate"].as<double>(0);
   source.device = node["device"].as<std::size_t>(0);
-  source.type = static_cast<unsigned long long>(parse_scalar(node["type"].Scalar()).number);
+  const bool is_operational = node["type"].Scalar() == "operational";
+  source.type = is_operational ? EventSource::kOperational
+                               : static_cast<unsigned long long>(parse_scalar(node["type"].Scalar()).number);
+  source.module = node["module"].as<std::string>("");
+  source.code = node["code"].as<unsigned>(0);
+  source.severity = node["severity"].as<unsigned>(0);
+  source.attributes = node["attributes"].as<unsigned>(0);
+  source.group_attributes = node["group_attributes"].as<unsigned>(0);
+  source.log_level = node["log_level"].as<unsigned>(nvml::kNoticeLevel);
+  for (const auto& context : each(node["contexts"])) source.contexts.push_back(context.as<unsigned>());
   source.data = node["data"].as<unsigned long long>(0);
   source.gpu_instance = node["gi"].as<unsigned>(nvml::kNoInstance);
   source.compute_instance = node["ci"].as<unsigned>(nvml::kNoInstance);

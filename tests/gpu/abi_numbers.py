@@ -106,16 +106,17 @@ def fake_names(file: str, prefix: str) -> list[tuple[str, str, str]]:
             for name, first, last, id, step in rows for number in range(int(first), int(last) + 1)]
 
 
-def numbers() -> dict[str, list[tuple[str, str, str]]]:
-    """By kind: (where, NVML's name, our number)."""
+def numbers(with_fake: bool = True) -> dict[str, list[tuple[str, str, str]]]:
+    """By kind: (where, NVML's name, our number). `with_fake`: also those that only the fake NVML knows."""
     found: dict[str, list[tuple[str, str, str]]] = {"field ids": [], "GPM ids": [], "enum orders": listed(), "constants": []}
     for literal in LITERALS:
         hits = literal.found()
         if not hits:
             raise SystemExit(f"{literal.files} has nothing like {literal.pattern}: mend the pattern")
         found[literal.what] += hits
-    found["field ids"] += fake_names("field_names.cpp", "NVML_FI_DEV_")
-    found["GPM ids"] += fake_names("gpm_names.cpp", "NVML_GPM_METRIC_")
+    if with_fake:
+        found["field ids"] += fake_names("field_names.cpp", "NVML_FI_DEV_")
+        found["GPM ids"] += fake_names("gpm_names.cpp", "NVML_GPM_METRIC_")
     return found
 
 

@@ -12,7 +12,9 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "e2e"), str(HERE.parent / "fakes/nvml")]
+sys.path[:0] = [str(HERE.parent / "e2e"), str(HERE.parent / "fakes/nvml"), str(HERE.parent / "gpu")]
+import identifiers  # noqa: E402
+import pynvml  # noqa: E402
 from harness import Daemon, Key, Page, key, run, text_page, wait_until  # noqa: E402
 from machine import SCENARIOS, Machine  # noqa: E402
 
@@ -97,6 +99,10 @@ class NvidiaMlPyTest(unittest.TestCase):
     def assert_processes(self, page: Page, gpu: str, memory: int | None) -> None:
         shown = sum(page.of("gpu_workload_memory_used_bytes", gpu=gpu).values())
         self.assertEqual(shown, memory or 0, f"memory of gpu {gpu}'s processes")
+
+    def test_every_identifier_is_used_or_refused(self):
+        interface = identifiers.of_binding(Path(pynvml.__file__).read_text())
+        self.assertEqual(identifiers.unaccounted(interface, identifiers.used_of_nvml(interface), "nvml"), [])
 
     def test_events_samples_and_processes(self):
         with Machine(LIVE) as machine, Daemon(*machine.arguments, env=machine.env) as daemon:

@@ -9,6 +9,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/gpu"))
+import identifiers  # noqa: E402
+
 HEADERS = ROOT / "build/interop/nvml_headers/headers"
 # What a header that fits no more could look like, and the word under which abi_test.py has to report it.
 MUTATIONS = {
@@ -59,6 +62,12 @@ class NvmlHeadersTest(unittest.TestCase):
         reported = [line for line in done.stdout.splitlines() if ": ours " in line]
         for word in MUTATIONS:
             self.assertTrue(any(word in line for line in reported), f"not reported: {word}; but {reported}")
+
+    def test_every_identifier_of_the_newest_is_used_or_refused(self):
+        interface = identifiers.of_header(header_of(PACKAGES[-1]).read_text(errors="replace"))
+        used = identifiers.used_of_nvml(interface)
+        self.assertEqual(identifiers.unaccounted(interface, used, "nvml"), [])
+        print(f"{len(interface)} identifiers, {len(used & interface.keys())} used", flush=True)
 
     def compare(self, package: str) -> None:
         header = header_of(package)

@@ -24,7 +24,7 @@ SCENARIOS = {"h100_8": (0, 8), "h100_8_lost3": (0, 8), "h100_8_hung3": (0, 8), "
              "h100_8_xid_storm": (0, 8), "h100_wave": (0, 1), "h200_mig7": (0, 1), "a100": (0, 1), "l40s": (0, 1),
              "rtx_4080": (0, 1), "pre_volta": (0, 1), "gb10": (0, 1),
              "thor": (0, 1), "gb200_nvl72": (0, 4), "vgpu_host": (0, 1), "blackwell": (0, 1), "no_driver": (9, 0), "driver_mismatch": (18, 0),
-             "driver_returns": (9, 0)}
+             "driver_returns": (9, 0), "hgx_b200": (0, 8), "gb300": (0, 4), "h100_nvl": (0, 2)}
 
 
 class Nvml:

@@ -329,6 +329,14 @@ std::optional<std::string_view> text_of_rfc5424(std::string_view text) {
 /// `priority`: facility * 8 + level. Only the kernel writes with facility 0.
 bool is_of_kernel(std::uint64_t priority) { return priority < 8; }
 
+/// The date before a message, up to the second; empty: the line has none.
+std::string_view second_of(std::string_view line, std::string_view text) {
+  const std::size_t at = line.find(text);
+  if (at == std::string_view::npos) return {};
+  const std::string_view head = line.substr(0, at);
+  return head.substr(0, head.rfind('.'));
+}
+
 }  // namespace
 
 std::string_view LogReader::kept(std::string text) { return kept_.emplace_back(std::move(text)); }
@@ -427,8 +435,10 @@ std::optional<Event> LogReader::take(std::string_view line) {
     return std::nullopt;
   }
   if (event->kind == Kind::off_bus && event->pci.empty()) event->pci = std::exchange(lost_, {});
-  if (event->kind == Kind::off_bus && !event->pci.empty() && event->pci == before) return std::nullopt;
-  if (event->kind == Kind::xid && event->code == 79) fallen_ = event->pci;
+  const std::string_view second = second_of(line, message.text);
+  const std::string what = event->pci + " " + std::string(second);
+  if (event->kind == Kind::off_bus && !second.empty() && what == before) return std::nullopt;
+  if (event->kind == Kind::xid && event->code == 79) fallen_ = what;
   return event;
 }
 

@@ -19,7 +19,7 @@ inline constexpr std::size_t kLongestLine = std::size_t{64} << 10;
 class LogReader {
  public:
   /// Returns the event of the next line, without its line end. nullopt: the line is none, user space wrote
-  /// it, or it repeats an XID 79 of the line before.
+  /// it, or it repeats the XID 79 of the line before, in the same second.
   std::optional<Event> take(std::string_view line);
 
  private:
@@ -37,7 +37,7 @@ class LogReader {
   bool was_kernel_ = true;        ///< the last line with a head
   std::string lost_;              ///< the GPU of which "The NVIDIA GPU 0000:b3:00.0" began to speak
   unsigned lost_age_ = 0;         ///< lines since
-  std::string fallen_;            ///< the GPU of the XID 79 in the line before
+  std::string fallen_;            ///< the GPU of the XID 79 in the line before, and when that was written
 };
 
 }  // namespace gpumeter::events

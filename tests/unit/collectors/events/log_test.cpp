@@ -120,8 +120,12 @@ TEST(LogReader, AMessageOfSeveralLinesHasItsDevice) {
 
 TEST(LogReader, TheDriversRepetitionOfA79IsNone) {
   LogReader reader;
+  EXPECT_TRUE(reader.take("[1084456.074562] " + kText));
+  EXPECT_FALSE(reader.take("[1084456.074566] NVRM: GPU 0000:3d:00.0: GPU has fallen off the bus."));
+  EXPECT_TRUE(reader.take("[1084456.074567] NVRM: GPU 0000:3d:00.0: GPU has fallen off the bus."));
+  EXPECT_TRUE(reader.take("[1084456.074568] " + kText));
+  EXPECT_TRUE(reader.take("[1084556.074566] NVRM: GPU 0000:3d:00.0: GPU has fallen off the bus."));
   EXPECT_TRUE(reader.take(kText));
-  EXPECT_FALSE(reader.take("NVRM: GPU 0000:3d:00.0: GPU has fallen off the bus."));
   EXPECT_TRUE(reader.take("NVRM: GPU 0000:3d:00.0: GPU has fallen off the bus."));
 }
 

@@ -4,9 +4,10 @@
     // Selects `up` of the daemons. No other rule selects by job: all others use the metrics' names.
     gpumeterSelector: 'job="gpumeter"',
 
-    // Address of the page with the runbooks; an alert adds '#' and its name in lower case. The default is the copy on each
-    // machine that has the package. To make the links open in a browser, publish the page.
-    runbookURL: 'file:///usr/share/gpumeter/runbooks.md',
+    // Address of the page with the runbooks; an alert adds '#' and its name in lower case. The default is the page of the alert's own
+    // daemon, at the address that Prometheus scrapes. With TLS: https. If relabelling takes the port from `instance`:
+    // 'http://{{ $labels.instance }}:10478/runbooks'. If phones cannot reach the daemons: the address of a published copy.
+    runbookURL: 'http://{{ $labels.instance }}/runbooks',
 
     // A failure pages (critical) for this long. Later somebody knows about it, so it remains as a warning.
     newFailure: '1d',

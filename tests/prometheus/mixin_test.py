@@ -76,6 +76,7 @@ class MixinTest(unittest.TestCase):
         self.assertIn("> 0.25", thermal["expr"])
         self.assertIn("the alert's limit is 25%", thermal["annotations"]["description"])
         self.assertEqual(thermal["annotations"]["runbook_url"], "https://wiki.example.org/gpumeter#gputhermalthrottling")
+        self.assertNotIn("(first .).Labels.instance", text, "a published page serves the alerts of daemons that are down too")
         self.assertIn("time() - 43200", text)
         with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
             yaml.safe_dump(changed, file)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import urllib.request
 from pathlib import Path
 
 import yaml
@@ -120,12 +121,18 @@ class OperationsTest(unittest.TestCase):
 
     def test_the_runbooks_can_be_linked(self) -> None:
         self.machine.run(blocks("scrape", "Scrape", "sh")[0])
-        edit, = re.findall(r"`(sudo sed -i [^`]+)`", PAGES["alerts"])
-        self.machine.run(edit)
-        self.machine.run("promtool check rules /etc/prometheus/gpumeter/alerts.yml")
-        links = re.findall(r"^ +runbook_url: (.+)$", (self.machine.etc / "gpumeter/alerts.yml").read_text(), re.M)
-        self.assertTrue(links and all(link.startswith("https://wiki.example.org/gpumeter/runbooks#") for link in links))
-
+        rules = self.machine.etc / "gpumeter/alerts.yml"
+        shipped = rules.read_text()
+        edits = re.findall(r"`(sudo sed -i [^`]+)`", PAGES["alerts"])
+        pages = (r"'(.+ }})?https://.+", r"'(.+ }})?http://.+:10478/runbooks.*#\w+'", r"'https://wiki\.example\.org/gpumeter/runbooks#\w+'")
+        for edit, page in zip(edits, pages, strict=True):
+            rules.write_text(shipped)
+            self.machine.run(edit)
+            self.machine.run("promtool check rules /etc/prometheus/gpumeter/alerts.yml")
+            links = re.findall(r"^ +runbook_url: (.+)$", rules.read_text(), re.M)
+            self.assertTrue(links)
+            for link in links:
+                self.assertRegex(link, f"^{page}$")
 
     def test_own_limits(self) -> None:
         site, = blocks("alerts", "Your own limits", "jsonnet")
@@ -137,7 +144,7 @@ class OperationsTest(unittest.TestCase):
         self.assertEqual(self.machine.run(render).count("SUCCESS"), 5)
         alerts = (self.machine.etc / "gpumeter/alerts.yml").read_text()
         self.assertIn('gpu_cause:gpu_throttle_seconds:rate5m{cause="thermal"} > 0.25', alerts)
-        self.assertIn("runbook_url: https://wiki.example.org/gpumeter/runbooks#gputhermalthrottling", alerts)
+        self.assertIn("runbook_url: 'https://wiki.example.org/gpumeter/runbooks#gputhermalthrottling'", alerts)
 
 
 @unittest.skipUnless(all(map(shutil.which, PROGRAMS)), f"needs {', '.join(PROGRAMS)}")
@@ -178,7 +185,10 @@ class FireDrillTest(unittest.TestCase):
         self.assertEqual(set(pages), {"GpuLost"})
         lost = pages["GpuLost"]
         self.assertEqual(lost["annotations"]["summary"], f"GPU 0 of localhost:{self.ports['10488']} is lost")
-        self.assertIn("gpumeter forget 'SIM-1-0'", lost["annotations"]["description"])
+        self.assertNotIn("forget", lost["annotations"]["description"], "the bus lacks no card of this vendor")
+        page, anchor = lost["annotations"]["runbook_url"].split("#")
+        with urllib.request.urlopen(page, timeout=30) as answer:
+            self.assertIn(f'<h2 id="{anchor}">GpuLost</h2>', answer.read().decode())
         self.assertEqual([receiver["name"] for receiver in lost["receivers"]], ["operators"])
 
 

@@ -22,7 +22,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RULES = ROOT / "packaging/prometheus"
 RUNBOOKS = (ROOT / "docs/runbooks.md").read_text()
-RUNBOOK_PAGE = "file:///usr/share/gpumeter/runbooks.md"
+RUNBOOK_PAGE = "http://{{ $labels.instance }}/runbooks"
+# Of alerts on no single daemon, or on one that is down: another daemon's, or the file of the package.
+OTHER_PAGE = """{{ with query "up{job=\\"gpumeter\\"} == 1" | sortByLabel "instance" }}http://{{ (first .).Labels.instance }}/runbooks{{ else }}file:///usr/share/gpumeter/runbooks.md{{ end }}"""
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 OF_PROMETHEUS = {"up"}
 OPERATORS = {"and", "or", "unless", "bool", "offset"}
@@ -129,7 +131,8 @@ class RulesTest(unittest.TestCase):
         for alert in self.alerts:
             self.assertIn(alert["labels"]["severity"], ("info", "warning", "critical"), alert["alert"])
             self.assertEqual(list(alert["annotations"]), ["summary", "description", "runbook_url"], alert["alert"])
-            self.assertEqual(alert["annotations"]["runbook_url"], f"{RUNBOOK_PAGE}#{alert['alert'].lower()}")
+            page = OTHER_PAGE if alert["alert"] in ("GpumeterDown", "NcclRankStandsStill") else RUNBOOK_PAGE
+            self.assertEqual(alert["annotations"]["runbook_url"], f"{page}#{alert['alert'].lower()}")
             self.assertRegex(alert["annotations"]["summary"], r"\$labels\.(instance|job) ")
 
     def test_every_alert_has_a_runbook(self):

@@ -125,7 +125,8 @@ function(config, make)
                   arguments='$labels.job $labels.run $labels.user')
       + text.with('sum(max by (state) (ml_nccl_ranks{job=%q,run=%q,user=%q}))',
                   ' The run has {{ . | first | value }} ranks.',
-                  arguments='$labels.job $labels.run $labels.user')
+                  arguments='$labels.job $labels.run $labels.user'),
+      is_served=false
     ),
 
     // Ranks launch operations long before these complete, so counts that stand still are no stall alone; neither are busy GPUs. GPUs

@@ -8,14 +8,17 @@ function(config, make)
     unless gpu_suspended == 1
     unless ignoring (gpu, uuid, model, pci_address, serial, name) vendor:gpumeter_collector_released:max
   |||;
+  local of_vendor = 'job=%q,instance=%q,vendor=%q';
+  local vendor_labels = '$labels.job $labels.instance $labels.vendor';
   local indented(expr) = '  ' + std.strReplace(std.rstripChars(expr, '\n'), '\n', '\n  ') + '\n';
+  // A card that is still on the bus was not taken out.
   local lost = 'GPU {{ $labels.gpu }} ({{ $labels.uuid }}) is known and not read. It is gone, or its driver does not answer. '
-               + "The alert stands until the GPU is read again or forgotten: sudo gpumeter forget '{{ $labels.uuid }}'.";
-  local vendor_value(name, after) = text.with(
-    '%s{job=%%q,instance=%%q,vendor=%%q}' % name,
-    ' {{ . | first | value }}%s' % after,
-    arguments='$labels.job $labels.instance $labels.vendor'
-  );
+               + 'The alert stands until the GPU is read again.'
+               + text.with('vendor:gpumeter_pci_devices:sum{%s} < vendor:gpu_up:count{%s}' % [of_vendor, of_vendor],
+                           " Only if the card was taken out: sudo gpumeter forget '{{ $labels.uuid }}'.",
+                           arguments='%s %s' % [vendor_labels, vendor_labels]);
+  local vendor_value(name, after) =
+    text.with('%s{%s}' % [name, of_vendor], ' {{ . | first | value }}%s' % after, arguments=vendor_labels);
   local up = 'up{%s}' % config.gpumeterSelector;
   local missing = {
     summary: '{{ $labels.instance }} has fewer GPUs than expected',
@@ -118,7 +121,8 @@ function(config, make)
       |||
         No scrape of {{ $labels.instance }} has succeeded for %s (up is {{ $value }}, normal: 1). The machine,
         the network or the daemon is down. No GPU alert can fire there.
-      ||| % duration.words(config.hold.GpumeterDown)
+      ||| % duration.words(config.hold.GpumeterDown),
+      is_served=false
     ),
     // A single target that leaves service discovery was removed by someone; if all of them leave, the configuration is wrong.
     make.alert(
@@ -137,7 +141,8 @@ function(config, make)
         {{ with printf "count(last_over_time(up{job=%%q}[1d]))" $labels.job | query }}{{ . | first | value }}{{ end }} within the
         last day.{{ end }} No GPU alert can fire there.
       ||| % [duration.words(config.hold.GpumeterManyDown), config.percent.manyDown.ratio],
-      hold='GpumeterManyDown'
+      hold='GpumeterManyDown',
+      is_served=false
     ),
 
     // Absent without TLS. When the certificate has ended, no scrape that verifies it succeeds, and GpumeterDown follows.

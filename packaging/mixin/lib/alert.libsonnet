@@ -1,26 +1,33 @@
 // One alerting rule in the form of Prometheus, with its hold time and runbook from the configuration.
 local text = import 'annotations.libsonnet';
 
-function(config) {
-  // hold: key of _config.hold, or null for an alert that fires at once.
-  alert(name, severity, expr, summary, description, hold=name):: {
-    alert: name,
-    expr: expr,
-    [if hold != null then 'for']: config.hold[hold],
-    labels: { severity: severity },
-    annotations: {
-      summary: summary,
-      description: text.line(description),
-      runbook_url: '%s#%s' % [config.runbookURL, std.asciiLower(name)],
+function(config)
+  // The runbooks of another daemon that is up; if there is none, the file of the package.
+  local elsewhere = '{{ with query %s | sortByLabel "instance" }}%s{{ else }}file:///usr/share/gpumeter/runbooks.md{{ end }}' % [
+    std.escapeStringJson('up{%s} == 1' % config.gpumeterSelector),
+    std.strReplace(config.runbookURL, '$labels.instance', '(first .).Labels.instance'),
+  ];
+  local is_of_daemon = std.length(std.findSubstr('$labels.instance', config.runbookURL)) > 0;
+  {
+    // hold: key of _config.hold, or null for an alert that fires at once. is_served: the alert has an instance, whose daemon answers.
+    alert(name, severity, expr, summary, description, hold=name, is_served=true):: {
+      alert: name,
+      expr: expr,
+      [if hold != null then 'for']: config.hold[hold],
+      labels: { severity: severity },
+      annotations: {
+        summary: summary,
+        description: text.line(description),
+        runbook_url: '%s#%s' % [if is_served || !is_of_daemon then config.runbookURL else elsewhere, std.asciiLower(name)],
+      },
     },
-  },
 
-  // An alert on a GPU: its summary begins with the GPU and the node, its description ends with who used the GPU.
-  gpu_alert(name, severity, expr, summary, description, hold=name)::
-    self.alert(name,
-               severity,
-               expr,
-               'GPU {{ $labels.gpu }} of {{ $labels.instance }} ' + summary,
-               text.line(description) + text.used_by,
-               hold),
-}
+    // An alert on a GPU: its summary begins with the GPU and the node, its description ends with who used the GPU.
+    gpu_alert(name, severity, expr, summary, description, hold=name)::
+      self.alert(name,
+                 severity,
+                 expr,
+                 'GPU {{ $labels.gpu }} of {{ $labels.instance }} ' + summary,
+                 text.line(description) + text.used_by,
+                 hold),
+  }

@@ -25,7 +25,7 @@ local value = {
     '',
     'summary: ' + quoted(object.summary),
     'description: >-' + wrapped(object.description, '            '),
-    'runbook_url: ' + object.runbook_url,
+    'runbook_url: ' + quoted(object.runbook_url),
   ]),
 };
 

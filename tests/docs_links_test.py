@@ -35,11 +35,8 @@ FAMILY = re.compile(r"(?<![\w:./-])((?:gpu|gpumeter|ml|process)_[a-z0-9_]*[a-z0-
 LABEL = re.compile(r"([a-z_]+)(?==|!=|,|$)")
 
 OF_HISTOGRAMS = re.compile(r"_(bucket|sum|count)$")
-# Their help texts name no labels, which the programs that write their pages choose.
-LABELS_OF_PROGRAMS = {"gpumeter_page_up": {"page"}, "gpumeter_page_age_seconds": {"page"}, "ml_flight_recorder_collective": {"description"},
-                      "ml_nccl_operation_duration_seconds": {"op", "size", "scope"}}
-# The daemon adds these to a series, or Prometheus to a target.
-COMMON_LABELS = {"gpu", "uuid", "vendor", "model", "partition", "run", "user", "workload", "kind", "job", "instance", "le", "collector", "tier", "author"}
+# Of every device, of Prometheus' targets, of histograms.
+COMMON_LABELS = {"gpu", "uuid", "vendor", "model", "job", "instance", "le"}
 # Words of the kernel, Python and model servers with the beginning of a metric's name.
 NO_FAMILIES = {"gpu_busy_percent", "gpu_metrics", "gpu_stats", "gpu_cache_usage_perc", "gpu_seconds", "gpumeter_import"}
 # Dashboards' uids and a group.
@@ -79,7 +76,8 @@ def anchor_of(heading: str) -> str:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    return {anchor_of(heading) for heading in re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.M)}
+    text = FENCE.sub("", page.read_text())
+    return {anchor_of(heading) for heading in re.findall(r"^#+ (.+)$", text, re.M)} | set(re.findall(r'<a id="(\w+)">', text))
 
 
 def source_files() -> Iterator[Path]:
@@ -156,25 +154,10 @@ def of_yaml(text: str) -> list[str]:
 
 
 @cache
-def families() -> dict[str, str]:
-    """By family, its section of docs/metrics.md."""
-    parts = re.split(r"^#+ `?([a-z0-9_]+)`?$", (ROOT / "docs/metrics.md").read_text(), flags=re.M)
-    return dict(zip(parts[1::2], parts[2::2]))
-
-
-@cache
-def labels_of_pages() -> dict[str, set[str]]:
-    """By family, the labels on the golden pages."""
-    found: dict[str, set[str]] = {}
-    for page in (ROOT / "tests/golden").rglob("*.prom"):
-        for name, labels in re.findall(r"^(\w+)\{(.*)\} ", page.read_text(), re.M):
-            found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
-    return found
-
-
-def has_label(family: str, label: str) -> bool:
-    known = COMMON_LABELS | labels_of_pages().get(family, set()) | LABELS_OF_PROGRAMS.get(family, set())
-    return label in known or bool(re.search(rf"\b{label}\b", families()[family]))
+def families() -> dict[str, set[str]]:
+    """By family, its labels in docs/metrics.md."""
+    rows = re.findall(r'^\| <a id="(\w+)"></a>.*? \| .*? \| (.*?) \| ', (ROOT / "docs/metrics.md").read_text(), re.M)
+    return {name: set(re.findall(r"`([\w*]+)`", labels)) for name, labels in rows}
 
 
 def family_of(name: str) -> str:
@@ -271,7 +254,7 @@ class DocsLinksTest(unittest.TestCase):
                     continue
                 asked = LABEL.findall(re.sub(r'"[^"]*"', "", matchers).replace(" ", ""))
                 labels += len(asked)
-                wrong += [f"{page.name}: {name}{{{label}}}" for label in asked if not has_label(family, label)]
+                wrong += [f"{page.name}: {name}{{{label}}}" for label in asked if label not in COMMON_LABELS | families()[family]]
         self.expect("families", wrong, names, 450)
         self.expect("labels", [], labels, 80)
 

@@ -37,7 +37,7 @@ class PromqlTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.page = printed("--simulate=2", "--once", "--config.file=/dev/null")
-        cls.catalogue = printed("--print-metrics=markdown")
+        cls.catalogue = printed("--print-metrics=text")
         cls.states = {"ok", "unknown"} | set(re.findall(r'"severity":\s*"(\w+)"', printed("--print-conditions=json")))
 
     def test_every_expression_parses(self):
@@ -56,7 +56,7 @@ class PromqlTest(unittest.TestCase):
             self.assertLessEqual(left, {"1"}, where)  # $1: what label_replace captured
 
     def test_every_metric_is_the_daemons(self):
-        known = set(re.findall(r"^# TYPE (\S+)", self.page, re.M)) | set(re.findall(r"^### (\S+)", self.catalogue, re.M)) | OF_JOBS | RECORDED
+        known = set(re.findall(r"^# TYPE (\S+)", self.page, re.M)) | set(re.findall(r"^(\S+)\t", self.catalogue, re.M)) | OF_JOBS | RECORDED
         used = {metric for _, expr in QUERIES for metric, _ in SELECTOR.findall(expr)}
         self.assertEqual(used - known, set())
 

@@ -76,7 +76,7 @@ class RulesTest(unittest.TestCase):
                      for test in yaml.safe_load(path.read_text())["tests"]]
         cls.page = [sample for family in text_string_to_metric_families(run(BINARY, "--simulate=1", "--once=0"))
                     for sample in family.samples]
-        cls.catalogue = set(re.findall(r"^### (\w+)$", run(BINARY, "--print-metrics=markdown"), re.M)) | job_catalogue.series_names()
+        cls.catalogue = set(re.findall(r"^(\w+)\t", run(BINARY, "--print-metrics=text"), re.M)) | job_catalogue.series_names()
 
     def test_promtool_accepts_the_rules(self):
         print(run("promtool", "check", "rules", *(str(RULES / name) for name in ("rules.yml", "jobs.yml", "alerts.yml"))))

@@ -25,6 +25,10 @@ constexpr Nanoseconds kReceiveLast = std::chrono::milliseconds(200);
 /// tick, less its jitter, so that a crash loses nothing that a page has shown.
 constexpr Nanoseconds kKeep = kTick / 2;
 
+/// The age of a datagram that is believed: the calendar clock, by which the kernel stamps it, may have been
+/// set meanwhile.
+constexpr Nanoseconds kMostAge = std::chrono::minutes(1);
+
 /// How long stop() waits for the threads that read logs.
 constexpr Nanoseconds kStopLogs = std::chrono::milliseconds(300);
 
@@ -218,7 +222,8 @@ void Ingest::take(const Datagram& datagram, const Moment& at) {
   }
   if (refused != nullptr) return model_.drop(*refused);
   if (datagram.cut) return model_.drop(Refusal::too_long);
-  model_.receive(std::get<Guest>(admitted).sender(), datagram.payload, at);
+  const Moment sent = at.at(at.unix - std::min(age, kMostAge));
+  model_.receive(std::get<Guest>(admitted).sender(), datagram.payload, at, sent);
 }
 
 /// jobs.users does not apply: it is about who may report runs.

@@ -265,11 +265,12 @@ void RunModel::drop(Refusal refusal, std::uint64_t count) noexcept { users_->dro
 void RunModel::set_limits(const Limits& limits) noexcept { users_->set_limits(limits); }
 RunModel::Usage RunModel::usage() const noexcept { return users_->usage(); }
 
-void RunModel::receive(const Sender& sender, std::string_view payload, const Moment& now) {
+void RunModel::receive(const Sender& sender, std::string_view payload, const Moment& now,
+                       const std::optional<Moment>& sent) {
   if (payload.size() > kMaxPayload) return drop(Refusal::too_long);
   User* const user = users_->user_of(sender, now);
   if (user == nullptr) return drop(Refusal::series_limit);
-  Message message(*users_, *user, origin_of(sender, now, now));
+  Message message(*users_, *user, origin_of(sender, now, sent.value_or(now)));
   PayloadLines lines(payload);
   for (std::size_t count = 0; const auto line = lines.next(); ++count) {
     if (count >= kMaxLines) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -110,8 +111,9 @@ class RunModel {
   RunModel(Source& source, const Limits& limits, IsAlive is_alive);
   ~RunModel();
 
-  /// One datagram, frame or line of DogStatsD.
-  void receive(const Sender& sender, std::string_view payload, const Moment& now);
+  /// One datagram, frame or line of DogStatsD. `sent`: if it is known; a busy machine delivers it later.
+  void receive(const Sender& sender, std::string_view payload, const Moment& now,
+               const std::optional<Moment>& sent = std::nullopt);
   /// One line that an MLPerf job logged. `run`: the name that the configuration gives to the file. The sender
   /// is the file's owner, with a negative pid. No rate limit applies, because the reader of the file has one.
   void receive_mllog(const Sender& sender, std::string_view run, std::string_view line, const Moment& now);

@@ -33,7 +33,7 @@ struct Origin {
   SenderId id;
   const SenderFacts& facts;
   Moment now;
-  Moment at;  ///< an MLLOG line's own time, otherwise `now`
+  Moment at;  ///< of the event: an MLLOG line's own time, or when a datagram was sent, otherwise `now`
 };
 
 /// A process that sent lines.

@@ -91,6 +91,11 @@ class JobsBench {
   void send(int pid, std::string_view payload, std::uint32_t uid = 1000) {
     model.receive(sender(pid, uid), payload, now);
   }
+  /// A datagram that waited for `seconds` until it was read.
+  void send_late(int pid, std::string_view payload, double seconds) {
+    model.receive(sender(pid, 1000), payload, now,
+                  now.at(now.unix - Nanoseconds(static_cast<std::int64_t>(seconds * 1e9))));
+  }
   /// From a process in a user namespace of `owner`.
   void send_as(std::uint32_t owner, int pid, std::string_view payload, std::uint32_t uid,
                std::string_view name = {}) {

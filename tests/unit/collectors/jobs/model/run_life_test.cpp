@@ -137,6 +137,13 @@ TEST_F(RunLife, AStartIsNotAfterNowNorBeforeItsProcessOrTheMachine) {
             "ml_run_time_seconds{run=\"g\",user=\"alice\"} 0\n");
 }
 
+TEST_F(RunLife, EndsWhenItsLastMessageWasSentAlsoIfThatIsReadLate) {
+  jobs_.send(10, "_e{9,1}:run_start|a|#run:a");
+  jobs_.wait(30);
+  jobs_.send_late(10, "_e{8,7}:run_stop|success|#run:a", 13);
+  EXPECT_EQ(jobs_.page({"ml_run_time_seconds"}), "ml_run_time_seconds{run=\"a\",user=\"alice\"} 17\n");
+}
+
 TEST_F(RunLife, ADaemonThatIsStartedLateTakesUpTheRunAtItsStart) {
   send(10, "ml.step:70|g");
   EXPECT_EQ(life(), "start 0, time 0");

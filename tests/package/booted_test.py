@@ -2,6 +2,7 @@
 """The Debian package in a separately booted systemd: installed, reloaded, hung, stopped, upgraded, purged.
 
 $GPUMETER_DEB: the package; else the one that `./dev package` built. $GPUMETER_ATTACK_SECONDS: how long a user attacks its port (15).
+$GPUMETER_DEB_BEFORE: the package of the version before, from which is upgraded; else the same package with a lower version.
 """
 import os
 import sys
@@ -26,7 +27,9 @@ def main() -> int:
         return skip(f"one package is needed in build (./dev package), there are {len(packages())}")
     package, = packages()
     attack = os.environ.get("GPUMETER_ATTACK_SECONDS", "15")
-    return run_inside(HERE / "booted_machine.py", [str(package), attack], [package.parent], seconds=400 + int(attack))
+    before = [Path(name).resolve() for name in os.environ.get("GPUMETER_DEB_BEFORE", "").split()]
+    return run_inside(HERE / "booted_machine.py", [str(package), attack, *map(str, before)], [path.parent for path in (package, *before)],
+                      seconds=400 + int(attack))
 
 
 if __name__ == "__main__":

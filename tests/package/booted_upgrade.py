@@ -1,11 +1,13 @@
-"""Newer versions of the package over an edited configuration, with the socket and with the service."""
+"""Newer versions of the package over an edited configuration, with the socket and with the service; the package over the version before it."""
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from booted_lifecycle import Scrapes
-from machine import CONFIG, UNIT, becomes, check, given, gpus, is_active, is_enabled, restart, run, show
+from machine import (CONFIG, UNIT, becomes, check, configure, given, gpus, is_active, is_enabled, no_drop_ins, page, restart, run, show,
+                     simulated, value)
 
 WORK = Path("/var/tmp/gpumeter-test")
 NEW_DEFAULT = "\n# A line that the new version's configuration has.\n"
@@ -101,3 +103,67 @@ def upgrade_with_own_addresses(package: str) -> None:
     run("apt-get", "install", "--yes", "-o", "Dpkg::Options::=--force-confold", newer(package, "+4"))
     check("the socket stays off", (is_active("gpumeter.socket"), is_enabled("gpumeter.socket")), ("inactive", "disabled"))
     becomes("and the service serves there", lambda: (is_active(), gpus(up=1)), ("active", 2))
+
+
+STATE = Path("/var/lib/gpumeter")
+# gpumeter integrates them, so nothing else would continue them.
+KEPT = ("gpu_energy_joules_total", "gpu_observed_seconds_total", "ml_steps_total")
+STEPS = 'ml_steps_total{run="long",user="root",split="train"}'
+LOST = 'gpu_up{gpu="2",uuid="SIM-1-2",vendor="simulated",model="Simulated GPU"}'
+JOB = """
+import socket, sys
+out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+out.sendto(b"ml.steps:7|c|#run:long", "/run/gpumeter/jobs.sock")
+sys.stdin.read()
+"""
+
+
+def kept() -> dict[str, float]:
+    return {series: float(number) for series, _, number in (line.rpartition(" ") for line in page()) if series.startswith(KEPT)}
+
+
+def administrators_files() -> dict[str, tuple[str, int]]:
+    """Text and mode of everything that an administrator wrote, and of the daemon's identifiers of devices."""
+    files = [*CONFIG.parent.iterdir(), *Path("/etc/systemd/system/gpumeter.service.d").iterdir(), STATE / "devices.json"]
+    return {str(path): (path.read_text(), path.stat().st_mode) for path in sorted(files)}
+
+
+def installed_before(before: str) -> None:
+    """The version before with three GPUs, of which one is then lost, a web.yml, a drop-in and edited defaults."""
+    no_drop_ins()
+    run("apt-get", "purge", "--yes", "gpumeter")
+    run("apt-get", "install", "--yes", before)
+    (CONFIG.parent / "web.yml").write_text("http_server_config: {headers: {X-Frame-Options: deny}}\n")
+    drop_in_folder = Path("/etc/systemd/system/gpumeter.service.d")
+    drop_in_folder.mkdir(parents=True, exist_ok=True)
+    (drop_in_folder / "own.conf").write_text("[Service]\nNice=3\n")
+    run("systemctl", "daemon-reload")
+    for devices in (3, 2):
+        configure(f"web: {{config_file: {CONFIG.parent}/web.yml}}\n" + simulated(devices))
+        restart()
+        becomes(f"version {version()} reads {devices} GPUs", lambda: gpus(up=1), devices)
+    becomes("and reports the third as lost", lambda: value(LOST), "0")
+
+
+def upgrade_from_before(package: str, before: str) -> None:
+    given(f"given {before}, with state and files of an administrator, when {package} is installed:")
+    installed_before(before)
+    with subprocess.Popen(["/usr/bin/python3", "-c", JOB], stdin=subprocess.PIPE) as job:
+        becomes("a run has 7 steps", lambda: value(STEPS), "7")
+        old, files = kept(), administrators_files()
+        with Scrapes() as scrapes:
+            run("apt-get", "install", "--yes", "-o", "Dpkg::Options::=--force-confold", package)
+            becomes("the new program answers", lambda: runs_what_is_installed() and gpus(up=1) == 2)
+        check("it is the new version", version(), run("dpkg-deb", "--field", package, "Version").strip())
+        check("every scrape meanwhile was answered", set(scrapes.seen), {200})
+        new = kept()
+        check("no counter is missing or lower", [series for series, number in old.items() if not new.get(series, -1) >= number], [])
+        for series, number in old.items():
+            print(f"       {series.partition(',vendor')[0]}: {number:.1f}, then {new[series]:.1f}")
+        check("the run goes on", new[STEPS], 7)
+        check("the lost GPU is known", value(LOST), "0")
+        check("files and identifiers are unchanged", administrators_files(), files)
+        check("the drop-in is in force", show("Nice"), "3")
+        job.stdin.close()
+    no_drop_ins()
+    (CONFIG.parent / "web.yml").unlink()

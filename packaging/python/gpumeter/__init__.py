@@ -23,7 +23,7 @@ from ._wire import DIRECTIONS, DTYPES, KINDS, OUTSIDE_STEPS, PHASES, SPLITS, STA
 
 __all__ = ["DIRECTIONS", "DTYPES", "KINDS", "OUTSIDE_STEPS", "PHASES", "PRECISIONS", "SHARDINGS", "SPLITS", "STATUSES", "Run",
            "__version__", "hugging_face_callback", "jax_step", "keras_callback", "lightning_callback", "run"]
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 
 def run(name: str, *, framework: str = "", version: str = "", model: str = "", config: Any = None,

@@ -1,4 +1,5 @@
 """Newer versions of the package over an edited configuration, with the socket and with the service; the package over the version before it."""
+import json
 import os
 import shutil
 import subprocess
@@ -6,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from booted_lifecycle import Scrapes
-from machine import (CONFIG, UNIT, becomes, check, configure, given, gpus, is_active, is_enabled, no_drop_ins, page, restart, run, show,
-                     simulated, value)
+from machine import (CONFIG, DROP_INS, UNIT, becomes, check, configure, drop_in, given, gpus, is_active, is_enabled, no_drop_ins, page, restart,
+                     run, show, simulated, value)
 
 WORK = Path("/var/tmp/gpumeter-test")
 NEW_DEFAULT = "\n# A line that the new version's configuration has.\n"
@@ -105,7 +106,6 @@ def upgrade_with_own_addresses(package: str) -> None:
     becomes("and the service serves there", lambda: (is_active(), gpus(up=1)), ("active", 2))
 
 
-STATE = Path("/var/lib/gpumeter")
 # gpumeter integrates them, so nothing else would continue them.
 KEPT = ("gpu_energy_joules_total", "gpu_observed_seconds_total", "ml_steps_total")
 STEPS = 'ml_steps_total{run="long",user="root",split="train"}'
@@ -123,9 +123,13 @@ def kept() -> dict[str, float]:
 
 
 def administrators_files() -> dict[str, tuple[str, int]]:
-    """Text and mode of everything that an administrator wrote, and of the daemon's identifiers of devices."""
-    files = [*CONFIG.parent.iterdir(), *Path("/etc/systemd/system/gpumeter.service.d").iterdir(), STATE / "devices.json"]
+    """Text and mode of everything that an administrator wrote."""
+    files = [*CONFIG.parent.iterdir(), *DROP_INS.iterdir()]
     return {str(path): (path.read_text(), path.stat().st_mode) for path in sorted(files)}
+
+
+def indexes() -> dict[str, int]:
+    return {device["uuid"]: device["index"] for device in json.loads(Path("/var/lib/gpumeter/devices.json").read_text())["devices"]}
 
 
 def installed_before(before: str) -> None:
@@ -134,10 +138,7 @@ def installed_before(before: str) -> None:
     run("apt-get", "purge", "--yes", "gpumeter")
     run("apt-get", "install", "--yes", before)
     (CONFIG.parent / "web.yml").write_text("http_server_config: {headers: {X-Frame-Options: deny}}\n")
-    drop_in_folder = Path("/etc/systemd/system/gpumeter.service.d")
-    drop_in_folder.mkdir(parents=True, exist_ok=True)
-    (drop_in_folder / "own.conf").write_text("[Service]\nNice=3\n")
-    run("systemctl", "daemon-reload")
+    drop_in("own.conf", "[Service]\nNice=3\n")
     for devices in (3, 2):
         configure(f"web: {{config_file: {CONFIG.parent}/web.yml}}\n" + simulated(devices))
         restart()
@@ -150,7 +151,7 @@ def upgrade_from_before(package: str, before: str) -> None:
     installed_before(before)
     with subprocess.Popen(["/usr/bin/python3", "-c", JOB], stdin=subprocess.PIPE) as job:
         becomes("a run has 7 steps", lambda: value(STEPS), "7")
-        old, files = kept(), administrators_files()
+        old, files, known = kept(), administrators_files(), indexes()
         with Scrapes() as scrapes:
             run("apt-get", "install", "--yes", "-o", "Dpkg::Options::=--force-confold", package)
             becomes("the new program answers", lambda: runs_what_is_installed() and gpus(up=1) == 2)
@@ -162,7 +163,7 @@ def upgrade_from_before(package: str, before: str) -> None:
             print(f"       {series.partition(',vendor')[0]}: {number:.1f}, then {new[series]:.1f}")
         check("the run goes on", new[STEPS], 7)
         check("the lost GPU is known", value(LOST), "0")
-        check("files and identifiers are unchanged", administrators_files(), files)
+        check("files and indexes are unchanged", (administrators_files(), indexes()), (files, known))
         check("the drop-in is in force", show("Nice"), "3")
         job.stdin.close()
     no_drop_ins()

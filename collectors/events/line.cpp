@@ -265,7 +265,8 @@ std::optional<Event> read_xid(std::string_view text) {
 /// "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error". Lines
 /// with details of an error that another line has reported are no event.
 std::optional<Event> read_sxid(std::string_view text) {
-  if (!take_number<unsigned>(text) || !skip(text, ": SXid (")) return std::nullopt;
+  take_number<unsigned>(text);
+  if (!skip(text, ": SXid (")) return std::nullopt;
   skip(text, "PCI:");
   const auto pci = take_pci(text);
   if (!pci || !skip(text, "):")) return std::nullopt;
@@ -293,34 +294,29 @@ struct Written {
   std::string_view text;
 };
 
-/// Removes "[drm]", "[drm:function [driver]]", "*ERROR*" and a second name of the driver.
+/// Removes "[drm]", "[drm:function]" and "[drm:function [driver]]", and takes the driver.
+bool skip_drm(Written& written) {
+  std::string_view& text = written.text;
+  if (!text.starts_with("[drm]") && !text.starts_with("[drm:")) return false;
+  const std::size_t end = std::min(text.find(']'), text.size() - 1);
+  const std::size_t open = text.substr(0, end).find(" [");
+  if (open != std::string_view::npos && written.driver.empty())
+    written.driver = text.substr(open + 2, end - open - 2);
+  text.remove_prefix(end + 1);
+  if (open != std::string_view::npos) skip(text, "]");
+  skip(text, ":");
+  return true;
+}
+
+/// Removes the marks of DRM, "*ERROR*", the marks of PCI Express, and a second name of the driver.
 void skip_decoration(Written& written) {
   std::string_view& text = written.text;
   while (true) {
     skip_blanks(text);
-    if (text.starts_with("[drm")) {
-      const std::string_view mark = text.substr(0, text.find_first_of(" \t"));
-      if (mark == "[drm]") {
-        skip(text, mark);
-        skip(text, ":");
-        continue;
-      }
-      const std::size_t end = text.find("]]");
-      const std::size_t open = text.find(" [");
-      const bool has_driver = mark.starts_with("[drm:") && end != std::string_view::npos && open < end;
-      if (!has_driver) return;
-      if (written.driver.empty()) written.driver = text.substr(open + 2, end - open - 2);
-      text.remove_prefix(end + 2);
-      skip(text, ":");
-      continue;
-    }
-    if (skip(text, "*ERROR*") || skip(text, "AER:") || skip(text, "Multiple ")) continue;
+    if (skip_drm(written) || skip(text, "*ERROR*") || skip(text, "AER:") || skip(text, "Multiple ")) continue;
     std::string_view rest = text;
-    if (!written.driver.empty() && skip(rest, written.driver) && skip(rest, ":")) {
-      text = rest;
-      continue;
-    }
-    return;
+    if (written.driver.empty() || !skip(rest, written.driver) || !skip(rest, ":")) return;
+    text = rest;
   }
 }
 

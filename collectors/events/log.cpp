@@ -94,7 +94,7 @@ bool skip_date(std::string_view& text) {
 bool skip_stamp(std::string_view& text) {
   if (text.empty() || text.front() != '[') return false;
   const std::size_t end = text.find(']');
-  if (end == std::string_view::npos || end > 40) return false;
+  if (end > 40) return false;  // npos too
   const std::string_view inside = text.substr(1, end - 1);
   const bool has_digit = std::ranges::any_of(inside, is_digit);
   const bool is_time = inside.find_first_not_of("0123456789.,+<> ") == std::string_view::npos;
@@ -348,7 +348,9 @@ LogReader::Message LogReader::after_date(std::string_view text, int depth) {
   }
   constexpr std::string_view kKernel = "kernel:";
   if (text.starts_with(kKernel)) return unwrapped(text, depth + 1);
-  const std::string_view rest = without_blanks(text.substr(std::min(text.find(' '), text.size())));
+  std::string_view rest = without_blanks(text.substr(std::min(text.find(' '), text.size())));
+  if (rest.starts_with("kern."))
+    rest = without_blanks(rest.substr(std::min(rest.find(' '), rest.size())));  // BusyBox
   if (rest.starts_with(kKernel)) return unwrapped(rest, depth + 1);
   if (has_tag(text)) return {};
   return unwrapped(text, depth + 1);

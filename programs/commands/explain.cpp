@@ -183,12 +183,24 @@ Explained explain_sxid(unsigned code) {
           "  if its line says Fatal; Non-fatal and Correctable lines need nobody\n"};
 }
 
+/// The text of a condition, without the values of a finding.
+std::string general(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    out += take_until(text, '{');
+    if (text.empty()) return out;
+    const std::string_view name = take_until(text, '}');
+    out += name == "of" ? "M" : name == "percent" ? "P %" : "N";
+  }
+  return out;
+}
+
 std::vector<Explained> explain_reason(std::string_view reason) {
   std::vector<Explained> all;
   for (const health::Condition& each : health::all_conditions()) {
     if (each.reason != reason) continue;
     all.push_back(
-        {std::string(each.reason) + ": " + std::string(each.text), each.severity, each.action,
+        {std::string(each.reason) + ": " + general(each.text), each.severity, each.action,
          "  test: " + test_text(each) + "\n  runbook: docs/runbooks.md#" + runbook_of(each) + "\n"});
   }
   return all;
@@ -198,7 +210,8 @@ Result<std::vector<Explained>> explained(const std::string& kind, const std::str
   if (kind == "reason") {
     std::vector<Explained> all = explain_reason(word);
     if (all.empty())
-      return Error("no condition has the reason " + gpumeter::quoted(word) + "; docs/conditions.md lists them");
+      return Error("no condition has the reason " + gpumeter::quoted(word) +
+                   "; docs/conditions.md lists them");
     return all;
   }
   const auto code = parse_number<unsigned>(word);

@@ -197,6 +197,10 @@ TEST(MessageLine, IsFoundBehindAllItsHeads) {
       "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring gfx_0.0.0 timeout, signaled seq=5, emitted seq=7");
   EXPECT_EQ(old.vendor, "amd");
   EXPECT_EQ(old.pci, "");
+  EXPECT_EQ(
+      read("[drm:amdgpu_job_timedout] *ERROR* ring gfx timeout, last signaled seq=5, last emitted seq=7")
+          .vendor,
+      "amd");
   EXPECT_EQ(read("[drm] GPU HANG: ecode 9:0:0xfffffffe, reason: Hang on render ring, action: reset").vendor,
             "intel");
 }

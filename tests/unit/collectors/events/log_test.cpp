@@ -49,6 +49,7 @@ TEST(LogReader, ReadsTheFormatsOfTheJournalAndOfSyslog) {
                                  "\xD1\x84\xD0\xB5\xD0\xB2 12 00:48:02 kernel: ",
                                  "22:39:31 kernel: ",
                                  "[   23.586975] kernel: ",
+                                 "Nov 24 17:00:00 node kern.warn kernel: [ 1.2] ",
                                  "node kernel: ",
                                  "[Sun Dec  1 14:54:40 2024] node kernel: "})
     EXPECT_TRUE(is_event(head + kText)) << head;
@@ -78,8 +79,8 @@ TEST(LogReader, WhatUserSpaceWroteIsNone) {
         "Nov 24 17:00:00 node kernel[123]: ", "12,9,1,-;", "14,1,2,-;", "user  :notice: [  123.456789] ",
         "daemon:err   : ", "<12>[  123.456789] ", "<13>Nov 24 17:00:00 node root: ",
         "[12345.678901] node app[7]: ", "<13>1 2026-11-24T17:00:00.000Z node app - - - ",
-        "<4>1 2026-11-24T17:00:00.000Z node app 7 - - ",
-        "2026-11-24T17:00:00+00:00 node app[1]: ", "myapp[123]: ", "usb 1-1: Product: ", "audit: type=1400 ",
+        "<4>1 2026-11-24T17:00:00.000Z node app 7 - - ", "2026-11-24T17:00:00+00:00 node app[1]: ",
+        "Nov 24 17:00:00 node user.notice app: ", "myapp[123]: ", "usb 1-1: Product: ", "audit: type=1400 ",
         "Nov 24 17:00:00 node kernel: usb 1-1: Manufacturer: ", "Nov 24 17:00:00 node app[1]: kernel: "})
     EXPECT_FALSE(LogReader().take(head + kText)) << head;
   EXPECT_FALSE(LogReader().take("{\"_TRANSPORT\":\"stdout\",\"MESSAGE\":\"" + kText + "\"}"));

@@ -160,7 +160,7 @@ void OperationalListener::register_new(const Clock& clock, std::vector<DeviceEve
     MutexLock lock(mutex_);
     const bool is_time = clock.monotonic() >= try_again_at_;
     for (const Source& source : sources_) {
-      if (source.state == State::new_ || (source.state == State::failing && is_time)) fresh.push_back(source);
+      if (source.state == State::fresh || (source.state == State::failing && is_time)) fresh.push_back(source);
     }
   }
   if (fresh.empty()) return;

@@ -98,11 +98,11 @@ class OperationalListener {
   void take(const Clock& clock, std::vector<DeviceEvent>& out) GPUMETER_EXCLUDES(mutex_);
 
  private:
-  enum class State : std::uint8_t { new_, on, failing, refused };
+  enum class State : std::uint8_t { fresh, on, failing, refused };
   struct Source {
     std::string uuid;
     std::shared_ptr<DeviceEvents> events;
-    State state = State::new_;
+    State state = State::fresh;
   };
 
   void register_new(const Clock& clock, std::vector<DeviceEvent>& out) GPUMETER_EXCLUDES(mutex_);

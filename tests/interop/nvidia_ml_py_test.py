@@ -30,13 +30,15 @@ OWN_STATES = {("action", "other"), ("state", "failed")}
 INTEGRATED = {"gpu_energy_joules_total"}
 LIVE = """
 system: {driver_version: 580.95.05, nvml_version: 13.580.95.05}
-events: [{at: 3, device: 0, type: xid, data: 79}, {at: 3.5, device: 0, type: xid, data: 31}, {at: 4, device: 0, type: double_bit_ecc, data: 0}]
+events: [{at: 3, device: 0, type: xid, data: 79}, {at: 3.5, device: 0, type: xid, data: 31}, {at: 4, device: 0, type: double_bit_ecc, data: 0},
+         {at: 8, device: 0, type: operational, module: SIXTEEN-LETTERS!, code: 3, severity: 40, contexts: [0, 74]}]
 devices:
   - uuid: GPU-0
     name: NVIDIA H100 80GB HBM3
     utilization: {gpu: 37, memory: 5}
     power: {draw: 400 W}
     supported_events: [xid, double_bit_ecc, single_bit_ecc]
+    operational_events: yes
     samples: {gpu: {period_ms: 100, capacity: 120, value: 37}, power: {period_ms: 100, capacity: 120, value: 400 W}}
     processes: {compute: [{pid: 4000001, memory: 1 GiB, sm: 30}], samples: {period_ms: 100}}
 """
@@ -112,6 +114,7 @@ class NvidiaMlPyTest(unittest.TestCase):
         of = lambda family: [(labels, value) for family_of, labels, value in values if family_of == family]
         self.assertEqual(of("event"), [({"uuid": "GPU-0"}, event) for event in ([0x8, 79], [0x8, 31], [0x2, 0])])
         self.assertEqual({xid: page.one("gpu_xid_errors_total", xid=xid) for xid in ("79", "31", "48")}, {"79": 1, "31": 1, "48": 0})
+        self.assertEqual(of("operational"), [({"uuid": "GPU-0"}, [1, "SIXTEEN-LETTERS!", 3, 40, [74]])])
         samples = {labels["of"]: value for labels, value in of("samples")}
         self.assertEqual({name: (len(set(value)), value[0]) for name, value in samples.items()}, {"gpu": (1, 37), "power": (1, 400000)})
         self.assertEqual(page.one("gpu_utilization_max_ratio", window="1m"), 0.37)

@@ -365,6 +365,26 @@ def read_all() -> None:
             part()
 
 
+def watch_operational(uuid: str) -> None:
+    """The operational event that is next, and what its contexts say of XIDs."""
+    events = n.nvmlEventSetCreate()
+    config = n.c_nvmlGpuOperationalEventConfig_v1_t(uuid=uuid.encode())
+    if asked("operational events", lambda: n.nvmlEventSetRegisterGpuOperationalEvents_v1(events, config) or True) is None:
+        return
+    event, contexts = n.c_nvmlEventSetWait_v3_t(), n.c_nvmlEventSetGetContextCount_v1_t()
+    event.timeoutMs = 5000
+    n.nvmlEventSetWait_v3(events, event)
+    n.nvmlEventSetGetContextCount_v1(events, contexts)
+    xids = []
+    for index in range(contexts.count):
+        xid = n.c_nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1_t()
+        xid.index = index
+        asked("legacy xid", lambda x=xid: n.nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1(events, x) or xids.append(x.xidCode),
+              lacking=(n.NVML_ERROR_NOT_FOUND,))
+    say("operational", {"uuid": event.uuid}, [event.dataType, event.sourceModule, event.moduleEventCode, event.severity, xids])
+    n.nvmlEventSetFree(events)
+
+
 def watch(seconds: float) -> None:
     """The events of the first GPU, then its sample buffers."""
     gpu, end = n.nvmlDeviceGetHandleByIndex(0), time.monotonic() + seconds
@@ -375,6 +395,7 @@ def watch(seconds: float) -> None:
         if event is not None:
             say("event", {"uuid": n.nvmlDeviceGetUUID(event.device)}, [event.eventType, event.eventData])
     n.nvmlEventSetFree(events)
+    watch_operational(n.nvmlDeviceGetUUID(gpu))
     for name, kind in (("gpu", n.NVML_GPU_UTILIZATION_SAMPLES), ("power", n.NVML_TOTAL_POWER_SAMPLES)):
         told = asked(name, lambda k=kind: n.nvmlDeviceGetSamples(gpu, k, 0))
         if told is not None:

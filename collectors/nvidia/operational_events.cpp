@@ -160,7 +160,8 @@ void OperationalListener::register_new(const Clock& clock, std::vector<DeviceEve
     MutexLock lock(mutex_);
     const bool is_time = clock.monotonic() >= try_again_at_;
     for (const Source& source : sources_) {
-      if (source.state == State::fresh || (source.state == State::failing && is_time)) fresh.push_back(source);
+      if (source.state == State::fresh || (source.state == State::failing && is_time))
+        fresh.push_back(source);
     }
   }
   if (fresh.empty()) return;
@@ -170,9 +171,8 @@ void OperationalListener::register_new(const Clock& clock, std::vector<DeviceEve
     const unsigned result = set_ == nullptr ? unsigned{nvml::kUnknown} : register_one(source);
     note(source, result);
     if (result != nvml::kNoPermission || std::exchange(has_logged_refusal_, true)) continue;
-    out.push_back({source.uuid,
-                   "GPU operational events are not read: the driver requires CAP_SYS_ADMIN; "
-                   "XIDs are counted without them"});
+    out.push_back(
+        {source.uuid, "that operational events require CAP_SYS_ADMIN, so they are not read; XIDs are"});
   }
   if (set_ != nullptr && !is_any_on()) nvml_.nvmlEventSetFree(std::exchange(set_, nullptr));
 }

@@ -23,6 +23,15 @@ UNREAD = EIGHT + "change: {3: {errors: {all: {steps: [[0, ok], [6, {error: unkno
 ALL_HUNG = EIGHT + "hang: {function: all, after: 5.5, for: forever}\n"
 STORM_RATE, STORM_SECONDS = 1000, 5
 STORM = EIGHT + f"storms: [{{from: 3, until: {3 + STORM_SECONDS}, rate: {STORM_RATE}, device: 3, type: xid, data: 31}}]\n"
+OPERATIONAL = EIGHT + """
+change: {0: {operational_events: yes}, 1: {operational_events: {error: no_permission}}, 2: {operational_events: {error: no_permission}}}
+events:
+  - {at: 4, device: 0, type: xid, data: 119}
+  - {at: 4.2, device: 0, type: operational, module: GPU-GSP, code: 1, severity: 40, contexts: [119]}
+  - {at: 4.4, device: 0, type: operational, module: GPU-BUS, code: 3, severity: 40, attributes: 64, contexts: [79]}
+  - {at: 6, device: 1, type: xid, data: 31}
+hang: {function: nvmlEventSetWait_v3, after: 10, for: forever}
+"""
 DRIVER = EIGHT + """
 errors: {all: {steps: [[0, {error: driver_not_loaded}], [2, ok], [7, {error: unknown}], [7.5, {error: driver_not_loaded}], [10, ok]]}}
 """
@@ -192,6 +201,24 @@ class NvidiaTest(unittest.TestCase):
             self.assertEqual(daemon.log.count("the driver reports xid 31"), 1, daemon.log)
             self.assert_ended_well(daemon, machine)
             print(f"{STORM_RATE} XIDs a second: the daemon takes {share:.1%} of a CPU, the fake included")
+
+    def test_operational_events_next_to_xids(self):
+        with Machine(OPERATIONAL) as machine, Daemon(*machine.arguments, env=machine.env) as daemon:
+            has_all = lambda page: page.one("gpu_xid_errors_total", gpu="1", xid="31") and len(page.of("gpu_operational_events_total")) == 2  # noqa: E731
+            page = wait_until(lambda: has_all(p := daemon.page()) and p, "all events", 30)
+            self.assertEqual(page.one("gpu_operational_events_total", gpu="0", module="GPU-GSP", code="0x0001", severity="fatal"), 1)
+            self.assertEqual(page.one("gpu_operational_events_total", gpu="0", module="GPU-BUS", code="0x0003", severity="fatal"), 1)
+            self.assertEqual({xid: page.one("gpu_xid_errors_total", gpu="0", xid=xid) for xid in ("119", "79")}, {"119": 1, "79": 1})
+            self.assertEqual({gpu: page.one("gpu_operational_event_overflows_total", gpu=gpu) for gpu in "013"}, {"0": 1, "1": None, "3": None})
+            self.assertEqual(daemon.log.count("CAP_SYS_ADMIN"), 1, daemon.log)
+            self.assertIn("the driver reports operational event GPU-GSP 0x0001, fatal, of xid 119", daemon.log)
+            time.sleep(5)  # the call hangs now: only the thread of the events waits for it
+            before = daemon.page()
+            later = lambda page: all((observed(page, str(i)) or 0) > (observed(before, str(i)) or 0) + 2 for i in range(8))  # noqa: E731
+            self.assertEqual(up(wait_until(lambda: later(p := daemon.page()) and p, "all GPUs are read", 30)), [1.0] * 8)
+            code, seconds = daemon.stop()
+            self.assertEqual(code, 0, daemon.log)
+            self.assertLess(seconds, STOP)
 
     def test_a_driver_that_comes_goes_and_returns(self):
         with Machine(DRIVER) as machine, Daemon(*machine.arguments, env=machine.env) as daemon:

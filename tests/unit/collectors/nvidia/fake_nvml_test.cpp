@@ -196,6 +196,47 @@ TEST_F(FakeNvml, ACopyLacksTheNamedFunctionsOnly) {
   std::filesystem::remove(copy);
 }
 
+TEST_F(FakeNvml, OneSetReturnsBothFormatsInTheirOrderAndContextsOfTheLast) {
+  play(R"(
+devices: [{uuid: GPU-7, supported_events: [xid], operational_events: yes, bank_remapper: {active: 2, inactive: 1, pending: 1, max: 30, none: 0}}]
+events:
+  - {at: 1, device: 0, type: operational, module: GPU-GSP, code: 1, severity: 40, contexts: [0, 119]}
+  - {at: 2, device: 0, type: xid, data: 31, gi: 3}
+)");
+  nvml::EventSet set{};
+  ASSERT_EQ(call.nvmlEventSetCreate(&set), nvml::kSuccess);
+  nvml::OperationalEventConfig config{.uuid = "GPU-7"};
+  ASSERT_EQ(call.nvmlEventSetRegisterGpuOperationalEvents_v1(set, &config), nvml::kSuccess);
+  ASSERT_EQ(call.nvmlDeviceRegisterEvents(device(), nvml::kEventXid, set), nvml::kSuccess);
+  nvml::EventContextCount contexts{};
+  EXPECT_EQ(call.nvmlEventSetGetContextCount_v1(set, &contexts), nvml::kNotFound);
+  set_time(3);
+  nvml::SetEvent event{};
+  ASSERT_EQ(call.nvmlEventSetWait_v3(set, &event), nvml::kSuccess);
+  EXPECT_EQ(event.data_type, nvml::kOperationalEvent);
+  EXPECT_STREQ(event.uuid, "GPU-7");
+  EXPECT_STREQ(event.source_module, "GPU-GSP");
+  EXPECT_EQ(event.severity, nvml::kSeverityFatal);
+  ASSERT_EQ(call.nvmlEventSetGetContextCount_v1(set, &contexts), nvml::kSuccess);
+  EXPECT_EQ(contexts.count, 2U);
+  nvml::EventLegacyXid xid{.index = 0};
+  EXPECT_EQ(call.nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1(set, &xid), nvml::kNotFound);
+  xid.index = 1;
+  ASSERT_EQ(call.nvmlEventSetGetGpuOperationalEventContextLegacyXid_v1(set, &xid), nvml::kSuccess);
+  EXPECT_EQ(xid.xid, 119U);
+  ASSERT_EQ(call.nvmlEventSetWait_v3(set, &event), nvml::kSuccess);
+  EXPECT_EQ(event.data_type, 0U);
+  EXPECT_EQ(event.type, nvml::kEventXid);
+  EXPECT_EQ(event.data, 31U);
+  EXPECT_EQ(event.gpu_instance, 3U);
+  EXPECT_EQ(call.nvmlEventSetWait_v3(set, &event), nvml::kTimeout);
+  nvml::BankRemapperStatus banks{};
+  ASSERT_EQ(call.nvmlDeviceGetBankRemapperStatus_v1(device(), &banks), nvml::kSuccess);
+  EXPECT_EQ(banks.is_pending, 1U);
+  EXPECT_EQ(banks.max, 30U);
+  EXPECT_EQ(call.nvmlEventSetFree(set), nvml::kSuccess);
+}
+
 TEST_F(FakeNvml, EventsComeAtTheirTimeToWhoRegisteredBefore) {
   play(R"(
 devices: [{supported_events: [xid]}, {supported_events: [xid]}]

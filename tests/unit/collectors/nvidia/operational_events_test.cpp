@@ -162,9 +162,9 @@ events: [{at: 1, device: 0, type: xid, data: 79}]
 )");
   NvidiaGpu other(*driver_, "GPU-1");
   other.attach(0);
-  EXPECT_THAT(reported(0),
-              ElementsAre("GPU-0 GPU operational events are not read: the driver requires CAP_SYS_ADMIN; "
-                          "XIDs are counted without them"));
+  EXPECT_THAT(
+      reported(0),
+      ElementsAre("GPU-0 that operational events require CAP_SYS_ADMIN, so they are not read; XIDs are"));
   clock_.advance(seconds(60));
   EXPECT_THAT(reported(2), ElementsAre("GPU-0 xid 79"));
   EXPECT_EQ(driver_->calls("nvmlEventSetRegisterGpuOperationalEvents_v1"), 2U);

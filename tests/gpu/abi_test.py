@@ -36,7 +36,9 @@ ALIASES = {
     "kReasonSwPowerCap": "nvmlClocksEventReasonSwPowerCap", "kReasonHwSlowdown": "nvmlClocksThrottleReasonHwSlowdown",
     "kReasonSyncBoost": "nvmlClocksEventReasonSyncBoost", "kReasonSwThermal": "nvmlClocksEventReasonSwThermalSlowdown",
     "kReasonHwThermal": "nvmlClocksThrottleReasonHwThermalSlowdown", "kReasonHwPowerBrake": "nvmlClocksThrottleReasonHwPowerBrakeSlowdown",
-    "kReasonDisplayClocks": "nvmlClocksEventReasonDisplayClockSetting", "kEventSingleBitEcc": "nvmlEventTypeSingleBitEccError",
+    "kReasonBoardLimit": "nvmlClocksEventReasonBoardLimit", "kReasonReliability": "nvmlClocksEventReasonReliability",
+    "kMostLinks": "NVML_NVLINK_MAX_LINKS", "kLinkActive": "NVML_NVLINK_STATE_ACTIVE", "kLinkSleeps": "NVML_NVLINK_STATE_SLEEP",
+    "kLinkHasNoTraffic": "NVML_NVLINK_STATE_ACTIVE_TRAFFIC_DISABLED", "kReasonDisplayClocks": "nvmlClocksEventReasonDisplayClockSetting", "kEventSingleBitEcc": "nvmlEventTypeSingleBitEccError",
     "kEventDoubleBitEcc": "nvmlEventTypeDoubleBitEccError", "kEventXid": "nvmlEventTypeXidCriticalError",
     "kMultiGpuNone": "NVML_CC_SYSTEM_MULTIGPU_NONE", "kMultiGpuProtectedPcie": "NVML_CC_SYSTEM_MULTIGPU_PROTECTED_PCIE",
     "kMultiGpuNvle": "NVML_CC_SYSTEM_MULTIGPU_NVLE", "kEventMigConfigChange": "nvmlEventMigConfigChange",
@@ -135,12 +137,17 @@ def candidates(enum: str, name: str, comment: str) -> list[str]:
         [prefix.format(words) for prefix in PREFIXES.get(enum, ["NVML_{}", "NVML_FI_DEV_{}", "NVML_FI_{}", "NVML_GPM_METRIC_{}"])]
 
 
-def compare_constants(header: str, text: str) -> tuple[list[str], list[str], list[str]]:
-    lines, compared, missing = [], [], []
+def our_constants(text: str) -> list[tuple[str, str, str]]:
+    """(enumeration, name, comment)"""
     enums = [(enum, name, "") for enum, body in re.findall(r"enum (?:class )?(\w+)[^{]*\{(.*?)\};", text, re.S)
              for name in re.findall(r"\b(k\w+)", without_comments(body))]
-    single = [("", name, comment) for name, comment in re.findall(r"inline constexpr \w+ (k\w+) = [^;]*;([^\n]*)", text)]
-    for enum, name, comment in enums + single:
+    return enums + [("", name, comment) for declared, comment in re.findall(r"inline constexpr [\w:]+ (k[^;]*);([^\n]*)", text)
+                    for name in re.findall(r"\b(k\w+) =", declared)]
+
+
+def compare_constants(header: str, text: str) -> tuple[list[str], list[str], list[str]]:
+    lines, compared, missing = [], [], []
+    for enum, name, comment in our_constants(text):
         nvml = next((word for word in candidates(enum, name, comment) if re.search(rf"\b{word}\b", header)), None)
         if nvml is None:
             missing.append(name)

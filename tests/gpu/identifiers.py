@@ -9,7 +9,7 @@ from pathlib import Path
 
 import abi_numbers
 import abi_prototypes
-from abi_test import candidates, without_comments
+from abi_test import candidates, our_constants, without_comments
 
 ROOT = Path(__file__).resolve().parents[2]
 Interface = dict[str, int | None]
@@ -69,11 +69,8 @@ def used_of_nvml(interface: Interface) -> set[str]:
     text = without_comments(sources("collectors/nvidia"))
     words = set(re.findall(r"\bNVML_\w+", text)) | set(abi_prototypes.functions())
     constants = (ROOT / "collectors/nvidia/nvml/constants.hpp").read_text()
-    for enum, body in re.findall(r"enum (?:class )?(\w+)[^{]*\{(.*?)\};", constants, re.S):
-        for name in re.findall(r"\b(k\w+)", without_comments(body)):
-            words.update(next(([word] for word in candidates(enum, name, "") if word in interface), []))
-    for name, comment in re.findall(r"inline constexpr \w+ (k\w+) = [^;]*;([^\n]*)", constants):
-        words.update(next(([word] for word in candidates("", name, comment) if word in interface), []))
+    for enum, name, comment in our_constants(constants):
+        words.update(next(([word] for word in candidates(enum, name, comment) if word in interface), []))
     words.update(name for found in abi_numbers.numbers(with_fake=False).values() for _, name, _ in found)
     adjacent = re.findall(r'gpm_mean\("[^"]*", (\d+), (\d+)\)', text)
     metrics = {str(int(first) + place) for first, count in adjacent for place in range(int(count))}

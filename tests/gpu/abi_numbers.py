@@ -60,7 +60,7 @@ LITERALS = [
     Literal("enum orders", "readers/links.cpp", r"(?P<word>\w+) = mask >> (?P<number>\d+)", "NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_{}", MASK_WORDS),
     Literal("enum orders", "readers/links.cpp", r"kTrue = (?P<number>\d)", "NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE"),
     Literal("enum orders", "readers/links.cpp", r"kTrue = (?P<number>\d)", "NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE"),
-    Literal("enum orders", "readers/links.cpp", r"(?:configuration >|kNone =) (?P<number>\d)", "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE"),
+    Literal("enum orders", "readers/links.cpp", r"(?:configuration >|unsigned kNone =) (?P<number>[1-9])", "NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE"),
     Literal("enum orders", "metrics.cpp", r'"state", "(?P<word>\w+)"\}, is<Function>\(call_name, (?P<number>\d)', "NVML_FEATURE_{}"),
     Literal("enum orders", "metrics.cpp", r'"compute", "state", "(?P<word>\w+)"\}, is<[^>]*>\("\w+", (?P<number>\d)', "NVML_COMPUTEMODE_{}"),
     Literal("enum orders", "readers/health.cpp", r"nvmlDeviceGetTemperature>\([\w.()]+, (?P<number>\d)\)", "NVML_TEMPERATURE_GPU"),

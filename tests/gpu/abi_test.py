@@ -141,7 +141,7 @@ def our_constants(text: str) -> list[tuple[str, str, str]]:
     """(enumeration, name, comment)"""
     enums = [(enum, name, "") for enum, body in re.findall(r"enum (?:class )?(\w+)[^{]*\{(.*?)\};", text, re.S)
              for name in re.findall(r"\b(k\w+)", without_comments(body))]
-    return enums + [("", name, comment) for declared, comment in re.findall(r"inline constexpr [\w:]+ (k[^;]*);([^\n]*)", text)
+    return enums + [("", name, comment) for declared, comment in re.findall(r"inline constexpr \w+ (k\w+ = [^;]*);([^\n]*)", text)
                     for name in re.findall(r"\b(k\w+) =", declared)]
 
 

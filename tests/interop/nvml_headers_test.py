@@ -75,6 +75,9 @@ class NvmlHeadersTest(unittest.TestCase):
         done = compared(header)
         print(f"{release}:\n{done.stdout}{done.stderr}", flush=True)
         self.assertEqual(done.returncode, 0, f"{package}: {done.stdout}")
+        if package == PACKAGES[-1]:  # what the newest lacks is a name of ours that NVML never had
+            lacking = re.findall(r"^(?:structs|prototypes|field ids|GPM ids|enum orders): .*this header: (?!none).*", done.stdout, re.M)
+            self.assertEqual(lacking, [])
 
 
 for name in PACKAGES:

@@ -72,7 +72,7 @@ void Readings::copy_from(const Store& store, Nanoseconds now) {
   }
   // A family that names a device by its number may have come before the device.
   for (Source& source : sources_) {
-    if (devices_.size() > known && source.family != nullptr) match(source);
+    if (devices_.size() > known && source.awaits_device) match(source);
   }
   values_.assign(devices_.size() * columns_.size(), kAbsent);
   released_.clear();
@@ -150,7 +150,7 @@ void Readings::rearrange_last_values(Source& source) {
 }
 
 void Readings::match(Source& source) {
-  source.is_new = false;
+  source.is_new = source.awaits_device = false;
   rearrange_last_values(source);
   source.matched = source.labels;
   source.first.assign(1, 0);
@@ -159,6 +159,7 @@ void Readings::match(Source& source) {
     const std::vector<Labels::Pair> pairs = source.labels[position].pairs();
     const std::uint32_t device = device_of(*source.family, source.labels[position], pairs);
     if (device != kNoDevice) add_targets(source, pairs, device);
+    if (device == kNoDevice && !value_of(pairs, "gpu").empty()) source.awaits_device = true;
     source.first.push_back(static_cast<std::uint32_t>(source.targets.size()));
     if (device == kNoDevice || source.family != &catalog::up) continue;
     if (!source.collectors[position].empty()) devices_[device].collector = source.collectors[position];

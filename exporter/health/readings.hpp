@@ -80,6 +80,7 @@ class Readings {
     std::vector<double> values = {};  ///< NaN: none
     std::vector<std::string> collectors = {};
     bool is_new = false;                    ///< the list has changed and must be matched
+    bool awaits_device = false;             ///< a series names a device that is not known yet
     std::vector<Labels> matched = {};       ///< the list for which the rest was made
     std::vector<std::uint32_t> first = {};  ///< by position: where its targets begin; one more at the end
     std::vector<Target> targets = {};

@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,6 +133,15 @@ def indexes() -> dict[str, int]:
     return {device["uuid"]: device["index"] for device in json.loads(Path("/var/lib/gpumeter/devices.json").read_text())["devices"]}
 
 
+def observed() -> float:
+    return float(value('gpu_observed_seconds_total{gpu="0",uuid="SIM-1-0",vendor="simulated",model="Simulated GPU"}') or 0)
+
+
+def age() -> float:
+    """Seconds since the service's process started."""
+    return time.monotonic() - int(show("ExecMainStartTimestampMonotonic")) / 1e6
+
+
 def installed_before(before: str) -> None:
     """The version before with three GPUs, of which one is then lost, a web.yml, a drop-in and edited defaults."""
     no_drop_ins()
@@ -151,12 +161,14 @@ def upgrade_from_before(package: str, before: str) -> None:
     installed_before(before)
     with subprocess.Popen(["/usr/bin/python3", "-c", JOB], stdin=subprocess.PIPE) as job:
         becomes("a run has 7 steps", lambda: value(STEPS), "7")
+        becomes("the GPU was observed for 3 s", lambda: observed() > 3)
         old, files, known = kept(), administrators_files(), indexes()
         with Scrapes() as scrapes:
             run("apt-get", "install", "--yes", "-o", "Dpkg::Options::=--force-confold", package)
             becomes("the new program answers", lambda: runs_what_is_installed() and gpus(up=1) == 2)
         check("it is the new version", version(), run("dpkg-deb", "--field", package, "Version").strip())
         check("every scrape meanwhile was answered", set(scrapes.seen), {200})
+        check("the GPU was observed for longer than the new program runs", observed() > age() + 2, True)
         new = kept()
         check("no counter is missing or lower", [series for series, number in old.items() if not new.get(series, -1) >= number], [])
         for series, number in old.items():

@@ -10,7 +10,7 @@ _gpumeter_top() {
     --url) mapfile -t COMPREPLY < <(compgen -A hostname -- "$word") ;;
     --ca-file | --login-file) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
     --interval) COMPREPLY=() ;;
-    *) mapfile -t COMPREPLY < <(compgen -W "--url --ca-file --login-file --interval --sort --once --help --version" -- "$word") ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "--url --ca-file --login-file --interval --sort --once --json --help --version" -- "$word") ;;
   esac
 }
 

@@ -89,6 +89,16 @@ Lines filled(const std::vector<Piece>& items, const std::string& gap, int width,
 }
 
 constexpr int kGap = 1;
+const std::string kNoteIndent = "    ";
+
+Number mean_of(const std::vector<Number>& values, std::size_t begin, std::size_t end) {
+  double sum = 0;
+  int count = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (values[i]) sum += *values[i], ++count;
+  }
+  return count > 0 ? Number(sum / count) : std::nullopt;
+}
 
 /// A column that is shown, with its width.
 struct Place {
@@ -258,6 +268,57 @@ std::string bar(double ratio, int width, Charset charset) {
   return padded(text, width, charset);
 }
 
+std::vector<std::string> plot(const std::vector<Number>& values, double most, const std::string& scale,
+                              int width, int height, Charset charset) {
+  constexpr std::array kLevels = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
+                                  "\u2585", "\u2586", "\u2587", "\u2588"};
+  constexpr std::array kAsciiLevels = {" ", ".", ".", ".", ":", ":", ":", "|", "|"};
+  constexpr int kScale = 6;
+  std::vector<std::string> lines(static_cast<std::size_t>(height), std::string(kScale, ' '));
+  if (height > 0) lines.front() = padded(scale, kScale - 1, charset, true) + " ";
+  const auto columns = static_cast<std::size_t>(std::max(0, width - kScale));
+  for (std::size_t column = 0; column < columns; ++column) {
+    const std::size_t begin = column * values.size() / columns;
+    const std::size_t end = std::max(begin + 1, (column + 1) * values.size() / columns);
+    const Number mean = mean_of(values, begin, std::min(end, values.size()));
+    const double ratio = std::clamp(mean.value_or(0) / std::max(most, 1e-9), 0.0, 1.0);
+    const int eighths = mean ? std::max(1, static_cast<int>(std::lround(ratio * height * 8))) : 0;
+    for (int row = 0; row < height; ++row) {
+      const int level = std::clamp(eighths - 8 * (height - 1 - row), 0, 8);
+      const auto& levels = charset == Charset::ascii ? kAsciiLevels : kLevels;
+      lines[static_cast<std::size_t>(row)] += levels[static_cast<std::size_t>(level)];
+    }
+  }
+  return lines;
+}
+
+Lines beside(Lines left, const Lines& right, int width, Charset charset) {
+  left.resize(std::max(left.size(), right.size()));
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    Line& line = left[i];
+    int used = 0;
+    for (Piece& piece : line.pieces) {
+      piece.text = cut(piece.text, std::max(0, width - used), charset);
+      used += width_of(piece.text);
+    }
+    line.add(std::string(static_cast<std::size_t>(std::max(0, width - used)), ' '));
+    for (const Piece& piece : right[i].pieces) line.pieces.push_back(piece);
+  }
+  return left;
+}
+
+Lines fitted(Lines lines, int height) {
+  const auto room = static_cast<std::size_t>(std::max(0, height));
+  if (lines.size() <= room || room == 0) {
+    lines.resize(std::min(lines.size(), room));
+    return lines;
+  }
+  const std::size_t hidden = lines.size() - room + 1;
+  lines.resize(room - 1);
+  lines.emplace_back("and " + std::to_string(hidden) + " more", Style::dim);
+  return lines;
+}
+
 Lines wrapped(const std::vector<Piece>& items, int width, int indent, Charset charset) {
   return filled(items, "  ", width, indent, charset);
 }
@@ -272,7 +333,11 @@ Lines wrapped(const std::string& sentence, Style style, int width, int indent, C
 Lines laid_out(const Table& table, int width, Charset charset) {
   const std::vector<Place> places = places_of(table, width);
   Lines lines = {titles_of(table, places, charset)};
-  for (const Row& row : table.rows) lines.push_back(line_of(table, row, places, charset));
+  for (const Row& row : table.rows) {
+    lines.push_back(line_of(table, row, places, charset));
+    if (!row.note.text.empty())
+      lines.emplace_back(cut(kNoteIndent + row.note.text, width, charset), row.note.style);
+  }
   return lines;
 }
 

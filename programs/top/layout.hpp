@@ -57,6 +57,11 @@ std::string ranges_text(const std::vector<std::string>& numbers);
 /// A bar of exactly `width` columns for a ratio from 0 to 1.
 std::string bar(double ratio, int width, Charset charset);
 
+/// Values over time, the newest at the right end, as `height` lines of `width` columns from 0 to `most`. The
+/// first line begins with `scale`, the text of `most`. A time without a value is blank; 0 is a low mark.
+std::vector<std::string> plot(const std::vector<Number>& values, double most, const std::string& scale,
+                              int width, int height, Charset charset);
+
 inline constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 enum class Style : std::uint8_t { plain, dim, bold, title, good, warning, bad };
@@ -84,6 +89,12 @@ struct Line {
 };
 using Lines = std::vector<Line>;
 
+/// Two blocks of lines next to each other: the left one is cut or filled to `width` columns.
+Lines beside(Lines left, const Lines& right, int width, Charset charset);
+
+/// The lines that fit. If some do not, the last line counts them.
+Lines fitted(Lines lines, int height);
+
 /// Joins the items by two blanks and continues on further lines, which begin with `indent` blanks, if the
 /// width ends. A single item that is too long is cut.
 Lines wrapped(const std::vector<Piece>& items, int width, int indent, Charset charset);
@@ -108,6 +119,7 @@ struct Cell {
 struct Row {
   std::vector<Cell> cells;  ///< as many as the table has columns
   bool is_selected = false;
+  Piece note = {};  ///< a line of its own below the row; empty: none
 };
 
 struct Table {

@@ -26,6 +26,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -51,6 +52,7 @@ struct Options {
   Nanoseconds interval{};
   Sort sort = Sort::state;
   bool once = false;
+  bool json = false;
 };
 
 /// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.
@@ -88,9 +90,7 @@ struct Texts {
   std::string login_file;
 };
 
-std::variant<Options, Exit> checked(const Texts& texts, bool once) {
-  Options options;
-  options.once = once;
+std::variant<Options, Exit> checked(const Texts& texts, Options options) {
   const Result<client::Address> address = client::parse_address(texts.url);
   if (!address)
     return usage_error("--url: " + gpumeter::quoted(texts.url) + ": " + address.error().message());
@@ -129,9 +129,11 @@ std::variant<Options, Exit> parse_options(int argc, const char* const* argv) {
   app.add_option("--sort", texts.sort,
                  "Order of the GPUs: " + sort_names() + " (default state, the worst first)")
       ->type_name("WORD");
-  bool once = false;
+  Options options;
   bool version = false;
-  app.add_flag("--once", once, "Print one table and exit; the default if stdout is no terminal");
+  app.add_flag("--once", options.once, "Print one table and exit; the default if stdout is no terminal");
+  app.add_flag("--json", options.json,
+               "Print a JSON object a line at each interval; with --once a single one");
   app.add_flag("--version", version, "Print the version");
   try {
     app.parse(argc, argv);
@@ -143,13 +145,14 @@ std::variant<Options, Exit> parse_options(int argc, const char* const* argv) {
   if (version)
     return Exit{0, std::string("gpumeter-top, version ") + build::kVersion +
                        " (revision: " + build::kRevision + ")\n"};
-  return checked(texts, once);
+  return checked(texts, std::move(options));
 }
 
 using client::HttpClient;
 
-/// Asks a daemon for a Snapshot: one request for all series and one for health. A daemon without health (404)
-/// is asked for health again after a minute. One thread at a time; blocks as HttpClient::get() does.
+/// Asks a daemon for a Snapshot: one request for all series, one for health, and one for the past of a GPU if
+/// wanted. A daemon without health (404) is asked for health again after a minute. One thread at a time;
+/// blocks as HttpClient::get() does.
 class Query {
  public:
   /// `clock` must outlive the query.
@@ -159,11 +162,19 @@ class Query {
       (series_path_ += series_path_.find('?') == std::string::npos ? "?match=" : "&match=") += name;
   }
 
-  /// The Error is printable.
-  Result<Snapshot> run() {
-    Result<Snapshot> result = snapshot();
+  /// `past_of`: a uuid, or empty. The Error is printable.
+  Result<Snapshot> run(const std::string& past_of = {}) {
+    Result<Snapshot> result = snapshot(past_of);
     if (!result) return Error(printable(result.error().message(), charset_));
     return result;
+  }
+
+  /// The document of /api/v1/live in one line. The Error is printable.
+  Result<std::string> line() {
+    const Result<std::string> body = get("/api/v1/live");
+    Result<std::string> line = body ? one_line(*body) : body;
+    if (!line) return Error(printable(line.error().message(), charset_));
+    return line;
   }
 
  private:
@@ -189,7 +200,7 @@ class Query {
     return std::optional(*std::move(health));
   }
 
-  Result<Snapshot> snapshot() {
+  Result<Snapshot> snapshot(const std::string& past_of) {
     const Result<std::string> body = get(series_path_);
     if (!body) return body.error();
     const double at = to_seconds(clock_.monotonic());
@@ -199,6 +210,11 @@ class Query {
     if (!judged) return judged.error();
     Snapshot made = make_snapshot(*samples, *judged);
     progress_.update(made, at);
+    if (past_of.empty()) return made;
+    const Result<std::string> history = get("/api/v1/history?range=5m&uuid=" + past_of);
+    // Without an answer there are no plots: the GPU has just left, or the daemon is older.
+    if (Result<Past> past = history ? parse_history(*history, charset_) : history.error())
+      made.past = *std::move(past);
     return made;
   }
 
@@ -223,8 +239,13 @@ class Poller {
  public:
   /// `first` is shown until the thread has its own answer. `clock` must outlive the poller.
   Poller(Query query, Snapshot first, Nanoseconds interval, const Clock& clock)
-      : shared_(new Shared{
-            std::move(query), interval, clock, Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), {}, {}}),
+      : shared_(new Shared{std::move(query),
+                           interval,
+                           clock,
+                           Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+                           {},
+                           {},
+                           {}}),
         worker_(clock) {
     MutexLock lock(shared_->mutex);
     shared_->latest = {std::make_shared<const Snapshot>(std::move(first)), clock.monotonic(), {}};
@@ -246,6 +267,16 @@ class Poller {
     return shared_->latest;
   }
 
+  /// From now on the snapshots have the past of this GPU; empty: of none.
+  void want(const std::string& past_of) {
+    {
+      MutexLock lock(shared_->mutex);
+      if (shared_->past_of == past_of) return;
+      shared_->past_of = past_of;
+    }
+    worker_.wake();
+  }
+
   /// Returns false if a query under way does not end within 200 ms. The caller must then leave by _exit().
   bool stop() { return worker_.stop(shared_->clock.monotonic() + std::chrono::milliseconds(200)); }
 
@@ -257,11 +288,17 @@ class Poller {
     const Descriptor news;
     Mutex mutex;
     Latest latest GPUMETER_GUARDED_BY(mutex);
+    std::string past_of GPUMETER_GUARDED_BY(mutex);
+
+    std::string wanted() {
+      MutexLock lock(mutex);
+      return past_of;
+    }
   };
 
   static Nanoseconds turn(Shared& shared) {
     const Nanoseconds begin = shared.clock.monotonic();
-    Result<Snapshot> snapshot = shared.query.run();
+    Result<Snapshot> snapshot = shared.query.run(shared.wanted());
     const Nanoseconds end = shared.clock.monotonic();
     {
       MutexLock lock(shared.mutex);
@@ -423,6 +460,18 @@ Descriptor signals_as_descriptor() {
   return Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+int print(const std::string& text) {
+  const bool is_written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return is_written ? 0 : fail("stdout cannot be written: " + std::string(std::strerror(errno)));
+}
+
+std::string unreachable(const Options& options, const Error& error) {
+  const client::Address& address = options.address;
+  return (address.socket.empty() ? address.url : address.socket) + ": " + error.message() +
+         ". Is the service running (systemctl status gpumeter)? Name another address by --url.";
+}
+
 int print_once(const Snapshot& snapshot, Frame frame, const Options& options) {
   const char* columns = std::getenv("COLUMNS");
   frame.width = std::max(40, parse_number<int>(columns == nullptr ? "" : columns).value_or(kPlainWidth));
@@ -431,9 +480,20 @@ int print_once(const Snapshot& snapshot, Frame frame, const Options& options) {
     const std::string whole = line.text();
     text += whole.substr(0, whole.find_last_not_of(' ') + 1) + "\n";
   }
-  const bool is_written =
-      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  return is_written ? 0 : fail("stdout cannot be written: " + std::string(std::strerror(errno)));
+  return print(text);
+}
+
+/// Signals end the program, also during a query. A daemon that does not answer any more gets a line too.
+int print_lines(Query& query, const Options& options, const Clock& clock) {
+  while (true) {
+    const Nanoseconds next = clock.monotonic() + options.interval;
+    const Result<std::string> line = query.line();
+    if (!line && options.once) return fail(unreachable(options, line.error()));
+    if (const int code = print((line ? *line : error_line(line.error().message())) + "\n");
+        code != 0 || options.once)
+      return code;
+    std::this_thread::sleep_for(next - clock.monotonic());
+  }
 }
 
 /// The full-screen program.
@@ -472,6 +532,7 @@ class Session {
     frame_.stale_seconds = is_stale ? Number(to_seconds(age)) : std::nullopt;
     frame_.problem = latest_.problem.empty() ? "waiting" : latest_.problem;
     terminal_.draw(compose(view_, *latest_.snapshot, frame_));
+    poller_.want(plotted_gpu(view_, *latest_.snapshot, frame_));
   }
 
   /// False if a key ends the program.
@@ -504,18 +565,16 @@ int show_until_quit(Query query, Snapshot first, Frame frame, const Options& opt
   return 0;
 }
 
-/// Shows the machine until the person quits or a signal ends the program, or prints one table. Returns the
+/// Shows the machine until the person quits or a signal ends the program, or prints it. Returns the
 /// exit code. Blocks SIGINT, SIGTERM and SIGHUP: call it before the first thread starts.
 int run(const Options& options) {
   static const SystemClock kClock;  // outlives a thread that is left behind
   constexpr client::Limits kLimits{std::chrono::seconds(3), std::chrono::seconds(10), std::size_t{64} << 20U};
   const Charset charset = charset_of_locale();
   Query query(HttpClient(options.address, options.access, kLimits, "gpumeter-top"), charset, kClock);
+  if (options.json) return print_lines(query, options, kClock);
   Result<Snapshot> first = query.run();
-  if (!first)
-    return fail((options.address.socket.empty() ? options.address.url : options.address.socket) + ": " +
-                first.error().message() +
-                ". Is the service running (systemctl status gpumeter)? Name another address by --url.");
+  if (!first) return fail(unreachable(options, first.error()));
   Frame frame;
   frame.charset = charset;
   frame.host = printable(options.address.host, charset);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include "programs/top/view.hpp"
 
@@ -25,13 +26,33 @@ std::string share_name(const Share& share) {
   return share.kind == "other" ? share.name : share.kind + " " + share.name;
 }
 
-/// The workload with the largest share: "slurm_job 4711 (alice) +1"; "-" without workloads.
+std::string name_and_user(const Share& share) {
+  return share_name(share) + (share.user.empty() ? "" : " (" + share.user + ")");
+}
+
+/// The runs that report, otherwise the workload with the largest share: "llama (alice)",
+/// "slurm_job 4711 (alice) +1"; "-" without both.
 std::string holder_text(const Gpu& gpu) {
-  if (gpu.shares.empty()) return std::string(kAbsent);
-  const Share& first = gpu.shares.front();
-  const std::string user = first.user.empty() ? "" : " (" + first.user + ")";
-  const std::string others = gpu.shares.size() > 1 ? " +" + std::to_string(gpu.shares.size() - 1) : "";
-  return share_name(first) + user + others;
+  const std::size_t count = gpu.runs.empty() ? gpu.shares.size() : gpu.runs.size();
+  if (count == 0) return std::string(kAbsent);
+  const std::string first = gpu.runs.empty() ? name_and_user(gpu.shares.front()) : gpu.runs.front();
+  return first + (count > 1 ? " +" + std::to_string(count - 1) : "");
+}
+
+std::string action_text(const Finding& finding) {
+  if (finding.action == "none") return {};
+  return finding.action == "restart_job" ? "restart the job" : finding.action;
+}
+
+/// "The GPU is lost (reboot), and 1 more": the first finding.
+Piece note_of(const Gpu& gpu) {
+  if (gpu.findings.empty()) return {};
+  const Finding& first = gpu.findings.front();
+  const std::string action = action_text(first);
+  const std::size_t more = gpu.findings.size() - 1;
+  return {(first.text.empty() ? first.reason : first.text) + (action.empty() ? "" : " (" + action + ")") +
+              (more > 0 ? ", and " + std::to_string(more) + " more" : ""),
+          style_of(gpu.state)};
 }
 
 Number memory_ratio(const Gpu& gpu) {
@@ -291,10 +312,8 @@ Items fan_items(const Gpu& gpu) {
 
 Items workload_items(const Gpu& gpu) {
   Items items;
-  for (const Share& share : gpu.shares) {
-    const std::string user = share.user.empty() ? "" : " (" + share.user + ")";
-    items.push_back({share_name(share) + user + " " + percent_text(share.ratio)});
-  }
+  for (const Share& share : gpu.shares)
+    items.push_back({name_and_user(share) + " " + percent_text(share.ratio)});
   return items;
 }
 
@@ -324,7 +343,8 @@ std::vector<const Gpu*> sorted(const std::vector<Gpu>& gpus, Sort sort, bool is_
 
 Table gpu_table(const std::vector<const Gpu*>& gpus, const std::string& selected_uuid, bool with_model) {
   Table table{kColumns, {}};
-  for (const Gpu* gpu : gpus) table.rows.push_back({cells_of(*gpu), gpu->uuid == selected_uuid});
+  for (const Gpu* gpu : gpus)
+    table.rows.push_back({cells_of(*gpu), gpu->uuid == selected_uuid, note_of(*gpu)});
   if (with_model) return table;
   table.columns.erase(table.columns.begin() + kModelColumn);
   for (Row& row : table.rows) row.cells.erase(row.cells.begin() + kModelColumn);
@@ -370,14 +390,66 @@ Table job_table(const std::vector<Run>& runs) {
   return table;
 }
 
+Table user_table(const std::vector<const Gpu*>& gpus) {
+  Table table{{{"GPU", 3, 5, 100, true},
+               {"USED BY", 16, 64, 95},
+               {"USER", 6, 16, 90},
+               {"SHARE", 5, 5, 80, true},
+               {"MEM GiB", 7, 7, 70, true}},
+              {}};
+  for (const Gpu* gpu : gpus) {
+    for (const Share& it : gpu->processes.empty() ? gpu->shares : gpu->processes)
+      table.rows.push_back({{{gpu->index},
+                             {share_name(it)},
+                             {it.user},
+                             {percent_text(it.ratio)},
+                             {number_text(it.memory, 1, kGiB)}}});
+  }
+  return table;
+}
+
+Lines gpu_plots(const Past& past, const Gpu& gpu, int width, int height, Charset charset) {
+  struct Plot {
+    std::string title;
+    const std::vector<Number>& values;
+    double most;
+    std::string scale;
+  };
+  const auto most = [](Number limit, const std::vector<Number>& values) {
+    Number highest = limit;
+    for (const Number& value : values) highest = std::max(highest, value);
+    return highest.value_or(1);
+  };
+  const double watts = most(gpu.power_limit, past.power);
+  const double bytes = most(gpu.memory_size, past.memory);
+  const Number limit = gpu.margin ? Number(gpu.temperature.value_or(0) + *gpu.margin) : std::nullopt;
+  const double celsius = most(limit, past.temperature);
+  const std::vector<Plot> plots = {
+      {"Utilization " + percent_text(gpu.utilization), past.utilization, 1, "100%"},
+      {"Power " + pair_text(gpu.power, gpu.power_limit) + " W", past.power, watts, number_text(watts)},
+      {"Memory " + pair_text(gpu.memory_used, gpu.memory_size, 1, kGiB) + " GiB", past.memory, bytes,
+       number_text(bytes, 1, kGiB)},
+      {"Temperature " + number_text(gpu.temperature) + ", margin " + number_text(gpu.margin),
+       past.temperature, celsius, number_text(celsius)}};
+  const int count = std::clamp((height - 1) / 5, 1, static_cast<int>(plots.size()));
+  const int rows = std::max(1, (height - 1) / count - 1);
+  Lines lines = {Line("GPU " + gpu.index + ", last 5 minutes", Style::bold)};
+  if (past.uuid != gpu.uuid) return lines;
+  for (const Plot& each : std::span(plots).first(static_cast<std::size_t>(count))) {
+    lines.emplace_back(cut(each.title, width, charset), Style::dim);
+    for (std::string& row : plot(each.values, each.most, each.scale, width, rows, charset))
+      lines.emplace_back(std::move(row), Style::good);
+  }
+  return lines;
+}
+
 Lines finding_lines(const Finding& finding, int width, Charset charset) {
   const Style style = finding.severity == "failed" ? Style::bad : Style::warning;
   Lines lines = wrapped(finding.text.empty() ? finding.reason : finding.text, style, width, kLabel, charset);
   lines.front().pieces.front() = {padded(finding.severity, kLabel, charset), style};
   Items items;
-  if (!finding.action.empty() && finding.action != "none")
-    items.push_back(
-        {"do: " + (finding.action == "restart_job" ? "restart the job" : finding.action), Style::bold});
+  if (const std::string action = action_text(finding); !action.empty())
+    items.push_back({"do: " + action, Style::bold});
   items.push_back({"reason " + finding.reason});
   if (finding.since_seconds) items.push_back({"for " + age_text(finding.since_seconds)});
   if (!finding.alert.empty()) items.push_back({"alert " + finding.alert});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/text.hpp"
@@ -139,6 +140,8 @@ constexpr std::string_view kOthers[] = {"gpu_up",
                                         "gpu_info",
                                         "gpu_suspended",
                                         "gpu_workload_share_ratio",
+                                        "gpu_workload_memory_used_bytes",
+                                        "gpu_process_memory_used_bytes",
                                         "gpu_workload_info",
                                         "ml_run_gpu_info",
                                         "ml_run_stop_timestamp_seconds",
@@ -184,6 +187,10 @@ class Builder {
   }
 
   Snapshot finish() {
+    for (const auto& [key, run] : runs_) {
+      for (const std::string& uuid : run.status.empty() ? uuids_[key] : std::set<std::string>())
+        gpus_[uuid].runs.push_back(run.name + " (" + run.user + ")");
+    }
     for (auto& [uuid, gpu] : gpus_) snapshot_.gpus.push_back(finished(std::move(gpu)));
     std::ranges::stable_sort(snapshot_.gpus, {}, [](const Gpu& gpu) { return number_of(gpu.index); });
     for (auto& [key, run] : runs_) {
@@ -222,17 +229,33 @@ class Builder {
       gpu.driver_version = sample.label("driver_version");
       if (!sample.label("pci_address").empty()) gpu.pci_address = sample.label("pci_address");
     }
-    if (sample.name == "gpu_workload_share_ratio" && sample.label("kind") != "unattributed" &&
-        sample.value > 0)
-      gpu.shares.push_back(
-          {std::string(sample.label("kind")), std::string(sample.label("workload")), {}, sample.value});
+    if (sample.name == "gpu_workload_share_ratio") share_of(gpu, sample).ratio = sample.value;
+    if (sample.name == "gpu_workload_memory_used_bytes") share_of(gpu, sample).memory = sample.value;
+    if (sample.name == "gpu_process_memory_used_bytes")
+      gpu.processes.push_back({"process " + std::string(sample.label("pid")),
+                               std::string(sample.label("name")),
+                               std::string(sample.label("user")),
+                               {},
+                               sample.value});
   }
 
-  static void add_to(Run& run, const Sample& sample) {
+  static Share& share_of(Gpu& gpu, const Sample& sample) {
+    const std::string_view kind = sample.label("kind");
+    const std::string_view name = sample.label("workload");
+    const auto found =
+        std::ranges::find_if(gpu.shares, [&](const Share& it) { return it.kind == kind && it.name == name; });
+    return found == gpu.shares.end()
+               ? gpu.shares.emplace_back(Share{std::string(kind), std::string(name), {}})
+               : *found;
+  }
+
+  void add_to(Run& run, const Sample& sample) {
     take(run, sample, kRunFields, kRunLists);
     if (sample.name == "ml_last_update_timestamp_seconds") run.age_seconds = sample.age_seconds;
     if (sample.name == "ml_run_stop_timestamp_seconds") run.status = sample.label("status");
-    if (sample.name == "ml_run_gpu_info") run.gpus.emplace_back(sample.label("gpu"));
+    if (sample.name != "ml_run_gpu_info") return;
+    run.gpus.emplace_back(sample.label("gpu"));
+    if (!sample.label("uuid").empty()) uuids_[{run.name, run.user}].emplace(sample.label("uuid"));
   }
 
   Gpu finished(Gpu gpu) const {
@@ -241,7 +264,10 @@ class Builder {
       if (sensor.of) gpu.margin = std::min(gpu.margin.value_or(*sensor.of), *sensor.of);
     }
     std::erase_if(gpu.xids, [](const Reading& xid) { return xid.value.value_or(0) <= 0; });
+    std::erase_if(gpu.shares,
+                  [](const Share& it) { return it.kind == "unattributed" || it.ratio.value_or(0) <= 0; });
     std::ranges::stable_sort(gpu.shares, std::ranges::greater(), &Share::ratio);
+    std::ranges::stable_sort(gpu.processes, std::ranges::greater(), &Share::memory);
     for (Share& share : gpu.shares) name(share);
     return gpu;
   }
@@ -259,6 +285,7 @@ class Builder {
   Snapshot snapshot_;
   std::map<std::string, Gpu> gpus_;
   std::map<std::pair<std::string, std::string>, Run> runs_;
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> uuids_;  ///< of the runs' GPUs
   std::vector<const Sample*> workloads_;
 };
 
@@ -311,6 +338,29 @@ Result<Health> parse_health(std::string_view json, Charset charset) {
     return made;
   };
   return Health{Reader::list(*root, "devices", gpu), Reader::list(*root, "machine", finding)};
+}
+
+Result<Past> parse_history(std::string_view json, Charset charset) {
+  const Result<Json> root = document_with(json, "times");
+  if (!root) return root.error();
+  const Json& columns = Reader::field(*root, "columns");
+  const auto values = [&](const char* name) {
+    return Reader::list(columns, name, [](const Json& it) {
+      return it.is_number() ? Number(it.get<double>()) : std::nullopt;
+    });
+  };
+  return Past{Reader(charset).text(*root, "uuid"), values("utilization_ratio"), values("power_watts"),
+              values("memory_used_bytes"), values("temperature_celsius")};
+}
+
+Result<std::string> one_line(std::string_view json) {
+  const Result<Json> root = document_with(json, "gpus");
+  if (!root) return root.error();
+  return root->dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+std::string error_line(const std::string& error) {
+  return Json{{"error", error}}.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
 std::vector<std::string_view> snapshot_series() {

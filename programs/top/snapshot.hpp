@@ -56,12 +56,19 @@ struct Reading {
 };
 using Readings = std::vector<Reading>;
 
-/// A workload on a GPU.
+/// A workload on a GPU, or a process.
 struct Share {
-  std::string kind;
+  std::string kind;  ///< of a process: "process 4711"
   std::string name;  ///< the pod's name, or the first 12 digits of a container's id, or the workload
   std::string user;  ///< empty if unknown
-  double ratio = 0;
+  Number ratio = {};
+  Number memory = {};
+};
+
+/// The last minutes of a GPU, a value a second, the newest last.
+struct Past {
+  std::string uuid;  ///< empty: of none
+  std::vector<Number> utilization, power, memory, temperature;
 };
 
 /// A GPU. Each Number has the unit of its family.
@@ -79,18 +86,20 @@ struct Gpu {
   Number memory_used, memory_size, temperature, margin;
   Number pcie_generation, pcie_generation_max, pcie_lanes, pcie_lanes_max, pcie_replays;
   Number row_remap_pending, row_remap_failed;
-  Readings temperatures;      ///< by sensor, with the margin
-  Readings clocks;            ///< by clock, with the highest
-  Readings throttles;         ///< by cause: seconds since the daemon's start; `of` is 1 now
-  Readings engines;           ///< utilisation by engine
-  Readings fans;              ///< speed ratio by fan
-  Readings links;             ///< by kind: links that are up, of all
-  Readings link_errors;       ///< by kind
-  Readings memory_errors;     ///< by severity
-  Readings retired_pages;     ///< by cause
-  Readings pcie_errors;       ///< by severity
-  Readings xids;              ///< by code
-  std::vector<Share> shares;  ///< the largest first, without the unattributed one
+  Readings temperatures;          ///< by sensor, with the margin
+  Readings clocks;                ///< by clock, with the highest
+  Readings throttles;             ///< by cause: seconds since the daemon's start; `of` is 1 now
+  Readings engines;               ///< utilisation by engine
+  Readings fans;                  ///< speed ratio by fan
+  Readings links;                 ///< by kind: links that are up, of all
+  Readings link_errors;           ///< by kind
+  Readings memory_errors;         ///< by severity
+  Readings retired_pages;         ///< by cause
+  Readings pcie_errors;           ///< by severity
+  Readings xids;                  ///< by code
+  std::vector<Share> shares;      ///< the largest first, without the unattributed one
+  std::vector<Share> processes;   ///< if the daemon exports them (workloads.processes)
+  std::vector<std::string> runs;  ///< runs that have not ended: "llama (alice)"
 };
 
 /// The daemon's judgement.
@@ -104,6 +113,12 @@ struct Health {
 /// wrong with the document.
 Result<std::vector<Sample>> parse_series(std::string_view json, Charset charset);
 Result<Health> parse_health(std::string_view json, Charset charset);
+Result<Past> parse_history(std::string_view json, Charset charset);
+
+/// Returns the document of /api/v1/live as one line of ASCII.
+Result<std::string> one_line(std::string_view json);
+/// Returns such a line for a daemon that does not answer.
+std::string error_line(const std::string& error);
 
 /// A job's run.
 struct Run {
@@ -129,6 +144,7 @@ struct Snapshot {
   std::vector<Gpu> gpus;   ///< by index
   std::vector<Run> runs;   ///< those that run first, then by name
   std::vector<Finding> machine;
+  Past past;  ///< of the GPU whose plots are shown
 };
 
 /// Names of all series of a Snapshot, for one request.

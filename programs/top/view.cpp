@@ -90,7 +90,7 @@ constexpr std::array kHelp = {
     Help{"", "up, down: the daemon does not judge, it only reads"},
     Help{"MARGIN", "degrees Celsius below the limit, of the hottest sensor"},
     Help{"THROTTLE", "what slows the GPU down now"},
-    Help{"HELD BY", "the workload with the largest share, its user, how many others"},
+    Help{"HELD BY", "the run that reports, or the workload with the largest share; how many others"},
     Help{"PHASE", "of a job: the phase with the most time, and its time in a step"},
     Help{"-", "the daemon does not have the value"},
 };
@@ -197,14 +197,22 @@ Lines scrolled(Lines lines, int& first, int height) {
   return lines;
 }
 
-/// The list below its titles, scrolled so that the selected row is visible.
+/// The list below its titles, scrolled so that the selected row is visible with its note. If the notes do not
+/// fit, those of failed GPUs are kept.
 Lines gpu_lines(const View& view, const Snapshot& snapshot, const Frame& frame, int height) {
   const Order order = sorted(snapshot.gpus, view.sort, view.is_reversed);
-  const int selected = position_of(order, view.selected_uuid);
-  const std::string uuid = order.empty() ? "" : order[static_cast<std::size_t>(selected)]->uuid;
-  const Table table = gpu_table(order, uuid, !have_one_model(snapshot.gpus));
+  const auto selected = static_cast<std::size_t>(position_of(order, view.selected_uuid));
+  Table table = gpu_table(order, order[selected]->uuid, !have_one_model(snapshot.gpus));
   Lines lines = laid_out(table, frame.width, frame.charset);
-  int first = std::max(0, selected - (height - 1) + 1);
+  if (static_cast<int>(lines.size()) > height) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (order[i]->state != State::failed) table.rows[i].note = {};
+    }
+    lines = laid_out(table, frame.width, frame.charset);
+  }
+  const auto row = std::ranges::find(lines, true, &Line::is_selected) - lines.begin();
+  const int last = static_cast<int>(row) + (table.rows[selected].note.text.empty() ? 0 : 1);
+  int first = std::max(0, last - (height - 1));
   Lines rows = scrolled(Lines(lines.begin() + 1, lines.end()), first, height - 1);
   lines.resize(1);
   append(lines, std::move(rows));
@@ -216,22 +224,56 @@ Lines job_lines(const Snapshot& snapshot, const Frame& frame) {
   return laid_out(job_table(snapshot.runs), frame.width, frame.charset);
 }
 
-Lines gpus_page(const View& view, const Snapshot& snapshot, const Frame& frame, int height) {
-  if (snapshot.gpus.empty()) return {Line("The daemon has no GPU.", Style::warning)};
-  const int runs = static_cast<int>(snapshot.runs.size());
-  const int least = runs == 0 ? 0 : 2 + std::min(runs, kJobsAtLeast);
-  const int wanted = 1 + static_cast<int>(snapshot.gpus.size());
-  const int gpu_height = std::clamp(height - least, std::min(2, height), wanted);
-  Lines lines = gpu_lines(view, snapshot, frame, gpu_height);
-  if (runs == 0 || height - gpu_height < 3) return lines;
-  lines.emplace_back();
-  append(lines, job_lines(snapshot, frame));
+/// The jobs, and below them who uses the GPUs.
+Lines user_lines(const Snapshot& snapshot, const Frame& frame, int height) {
+  Lines lines;
+  if (!snapshot.runs.empty()) lines = fitted(job_lines(snapshot, frame), height);
+  const Table users = user_table(sorted(snapshot.gpus, Sort::gpu, false));
+  const int room = height - static_cast<int>(lines.size()) - (lines.empty() ? 0 : 1);
+  if (users.rows.empty() || room < 2) return lines;
+  if (!lines.empty()) lines.emplace_back();
+  append(lines, fitted(laid_out(users, frame.width, frame.charset), room));
   return lines;
 }
 
 const Gpu* selected_gpu(const View& view, const Snapshot& snapshot) {
   const auto found = std::ranges::find(snapshot.gpus, view.selected_uuid, &Gpu::uuid);
   return found == snapshot.gpus.end() ? nullptr : &*found;
+}
+
+constexpr int kWide = 160;      ///< columns from which on there is room for plots
+constexpr int kPlotsLeast = 8;  ///< rows that plots need
+constexpr int kBetween = 2;
+
+bool has_plots(const View& view, const Snapshot& snapshot, const Frame& frame) {
+  const bool is_page = view.page == View::Page::gpus || view.page == View::Page::gpu;
+  return is_page && frame.width >= kWide && !snapshot.gpus.empty();
+}
+
+/// What `left` makes for its width, with the plots of the GPU to the right of it.
+template <class Left>
+Lines with_plots(const Snapshot& snapshot, const Gpu& gpu, const Frame& frame, int height, Left left) {
+  Frame half = frame;
+  half.width = (frame.width - kBetween) / 2;
+  const int begin = half.width + kBetween;
+  return beside(left(half), gpu_plots(snapshot.past, gpu, frame.width - begin, height, frame.charset), begin,
+                frame.charset);
+}
+
+Lines gpus_page(const View& view, const Snapshot& snapshot, const Frame& frame, int height) {
+  if (snapshot.gpus.empty()) return {Line("The daemon has no GPU.", Style::warning)};
+  const int runs = static_cast<int>(snapshot.runs.size());
+  const int least = runs == 0 ? 0 : 2 + std::min(runs, kJobsAtLeast);
+  Lines lines = gpu_lines(view, snapshot, frame, std::max(height - least, std::min(2, height)));
+  const int rest = height - static_cast<int>(lines.size()) - 1;
+  if (rest < 2) return lines;
+  lines.emplace_back();
+  const auto users = [&](const Frame& part) { return user_lines(snapshot, part, rest); };
+  const Order order = sorted(snapshot.gpus, view.sort, view.is_reversed);
+  const Gpu& gpu = *order[static_cast<std::size_t>(position_of(order, view.selected_uuid))];
+  const bool is_wide = rest >= kPlotsLeast && has_plots(view, snapshot, frame);
+  append(lines, is_wide ? with_plots(snapshot, gpu, frame, rest, users) : users(frame));
+  return lines;
 }
 
 Lines body(View& view, const Snapshot& snapshot, const Frame& frame, int height) {
@@ -247,7 +289,10 @@ Lines body(View& view, const Snapshot& snapshot, const Frame& frame, int height)
   }
   const Gpu* gpu = selected_gpu(view, snapshot);
   if (gpu == nullptr) return {Line("The daemon no longer has this GPU.", Style::warning)};
-  return scrolled(gpu_detail(snapshot, *gpu, frame.width, frame.charset), view.first_line, height);
+  const auto detail = [&](const Frame& part) {
+    return scrolled(gpu_detail(snapshot, *gpu, part.width, part.charset), view.first_line, height);
+  };
+  return has_plots(view, snapshot, frame) ? with_plots(snapshot, *gpu, frame, height, detail) : detail(frame);
 }
 
 }  // namespace
@@ -259,6 +304,12 @@ bool press(View& view, const Snapshot& snapshot, KeyPress key) {
   if (key.key == Key::back) show(view, view.page == View::Page::help ? view.before_help : View::Page::gpus);
   move(view, snapshot, rows_of(key.key));
   return true;
+}
+
+std::string plotted_gpu(const View& view, const Snapshot& snapshot, const Frame& frame) {
+  if (!has_plots(view, snapshot, frame)) return {};
+  const Order order = sorted(snapshot.gpus, view.sort, view.is_reversed);
+  return order[static_cast<std::size_t>(position_of(order, view.selected_uuid))]->uuid;
 }
 
 Lines compose(View& view, const Snapshot& snapshot, const Frame& frame) {
@@ -274,9 +325,9 @@ Lines plain_page(const Snapshot& snapshot, const Frame& frame, Sort sort) {
   Lines lines = header_lines(snapshot, frame);
   lines.emplace_back();
   if (snapshot.gpus.empty()) lines.emplace_back("The daemon has no GPU.");
-  if (!snapshot.gpus.empty())
-    append(lines,
-           laid_out(gpu_table(sorted(snapshot.gpus, sort, false), "", true), frame.width, frame.charset));
+  Table table = gpu_table(sorted(snapshot.gpus, sort, false), "", true);
+  for (Row& row : table.rows) row.note = {};  // below, in full
+  if (!table.rows.empty()) append(lines, laid_out(table, frame.width, frame.charset));
   for (const Gpu* gpu : sorted(snapshot.gpus, Sort::state, false)) {
     if (gpu->findings.empty()) continue;
     lines.emplace_back();

@@ -26,7 +26,7 @@ inline constexpr EnumNames<Sort, 6> kSortNames = {{{Sort::state, "state"},
 /// reversed on request. GPUs without the value are the last in either case. Pure.
 std::vector<const Gpu*> sorted(const std::vector<Gpu>& gpus, Sort sort, bool is_reversed);
 
-/// One row per GPU. The column of models is omitted if all GPUs have the same model, except `with_model`.
+/// One row per GPU, with a note on what is wrong. The column of models is omitted unless `with_model`.
 Table gpu_table(const std::vector<const Gpu*>& gpus, const std::string& selected_uuid, bool with_model);
 
 /// The state in a word: also "asleep" for a GPU that runtime power management has suspended.
@@ -40,6 +40,12 @@ Table job_table(const std::vector<Run>& runs);
 
 /// All that is known of one GPU: why it is in its state and what to do, its values, who uses it. Pure.
 Lines gpu_detail(const Snapshot& snapshot, const Gpu& gpu, int width, Charset charset);
+
+/// One row for each process on the GPUs, or for each workload if the daemon does not export processes. Pure.
+Table user_table(const std::vector<const Gpu*>& gpus);
+
+/// The last minutes of the GPU as plots above each other. Pure.
+Lines gpu_plots(const Past& past, const Gpu& gpu, int width, int height, Charset charset);
 
 /// A finding in a line or more: severity, sentence, time, action, alert.
 Lines finding_lines(const Finding& finding, int width, Charset charset);
@@ -78,6 +84,9 @@ struct Frame {
 
 /// Applies a key. Returns false if the key ends the program. Pure, as is everything below.
 bool press(View& view, const Snapshot& snapshot, KeyPress key);
+
+/// The uuid of the GPU whose last minutes the screen shows; empty: of none.
+std::string plotted_gpu(const View& view, const Snapshot& snapshot, const Frame& frame);
 
 /// Returns the screen: exactly `height` lines of at most `width` columns. Limits `view.first_line` to the
 /// lines that exist.

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,13 +23,13 @@ EVIL = "evil\x1b[2J\x1b]0;title\x07\u202eback"
 
 
 class Screen:
-    """A terminal of 80 x 24 in which a command runs; its shell stays when the command ends."""
+    """A terminal of 80 x 24 by default, in which a command runs; its shell stays when the command ends."""
 
-    def __init__(self, *command: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, *command: str, environment: dict[str, str] | None = None, size: tuple[int, int] = (80, 24)) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="gpumeter-top-")
         self.socket = str(Path(self.folder.name, "tmux"))
         variables = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "PS1": "$ ", **(environment or {})}
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "env", *(f"{k}={v}" for k, v in variables.items()),
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), "env", *(f"{k}={v}" for k, v in variables.items()),
                   "sh", "-c", 'stty -g >"$0"/before; "$@"; status=$?; stty -g >"$0"/after; echo "status $status"; exec sleep 600', self.folder.name, *command)
 
     def tmux(self, *arguments: str) -> str:
@@ -75,7 +76,8 @@ class FakeDaemon:
             def do_GET(self) -> None:
                 fake.paths.append(self.path)
                 fake.gate.wait(60)
-                document = {"series": fake.series} if self.path.startswith("/api/v1/series") else fake.health
+                documents = {"/api/v1/series": {"series": fake.series}, "/api/v1/health": fake.health}
+                document = documents.get(self.path.partition("?")[0])
                 body = json.dumps(document).encode() if document else b"none"
                 self.send_response(200 if document else 404)
                 self.send_header("Content-Length", str(len(body)))
@@ -116,7 +118,8 @@ def gpus_in(lines: list[str]) -> list[int]:
     for line in lines[first + 1:]:
         if not line.strip():
             break
-        found.append(int(line.split()[0]))
+        if not line.startswith("    "):  # the note of a GPU
+            found.append(int(line.split()[0]))
     return found
 
 
@@ -189,7 +192,9 @@ class TopTest(unittest.TestCase):
             for text in ("1 failed", "1 of 2 expected GPUs are read", "GPU 0: failed", "XID 79: the GPU has fallen off the bus", "do: reboot", "for 3m12s"):
                 self.assertIn(text, printed)
             with Screen(TOP, "--url", fake.url) as screen:
-                screen.shows("1 of 2 expected GPUs are read", "0 failed")
+                lines = screen.shows("1 of 2 expected GPUs are read", "0 failed")
+                row = next(place for place, line in enumerate(lines) if line.startswith("  0 failed"))
+                self.assertEqual(lines[row + 1], "    XID 79: the GPU has fallen off the bus (reboot)")
                 screen.press("Enter")
                 screen.shows("XID 79: the GPU has fallen off the bus", "do: reboot", "alert GpuXid")
 
@@ -229,6 +234,38 @@ class TopTest(unittest.TestCase):
             full = subprocess.run(f"{TOP} --url 127.0.0.1:{daemon.port} >/dev/full", shell=True, capture_output=True, text=True, timeout=60)
             self.assertEqual(full.returncode, 1)
             self.assertIn("stdout cannot be written", full.stderr)
+
+    def test_a_wide_terminal_has_plots_and_users(self) -> None:
+        with Folder() as folder, folder.daemon("--simulate=8") as daemon, \
+                Screen(BINARY, "top", f"--url=127.0.0.1:{daemon.port}", "--interval=200ms", "--sort=gpu", size=(200, 50)) as screen:
+            folder.send("ml.steps:5|c|#run:resnet50")
+            lines = screen.shows("8 GPUs", "GPU 0, last 5 minutes", "Utilization ", "Temperature ", "resnet50")
+            self.assertEqual(len(lines), 50)
+            wait_until(lambda: "\u2588" in screen.text().split("Temperature ")[1], "a plot")
+            screen.press("Down")
+            screen.shows("GPU 1, last 5 minutes", "Power ")
+
+    def test_scripts_read_json(self) -> None:
+        with Daemon("--simulate=2") as daemon:
+            url = f"127.0.0.1:{daemon.port}"
+            wait_until(lambda: daemon.page().of("gpu_power_watts"), "values")
+            done = once(url, "--json", "--once")
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            line, = done.stdout.decode("ascii").splitlines()
+            self.assertEqual([(gpu["gpu"], gpu["state"]) for gpu in json.loads(line)["gpus"]], [("0", "ok"), ("1", "ok")])
+            with subprocess.Popen([TOP, "--url", url, "--json", "--interval=100ms"], stdout=subprocess.PIPE, text=True) as stream:
+                begin = time.monotonic()
+                for _ in range(4):
+                    self.assertEqual(len(json.loads(stream.stdout.readline())["gpus"]), 2)
+                self.assertGreaterEqual(time.monotonic() - begin, 0.25)
+                daemon.stop()
+                wait_until(lambda: "Could not connect" in json.loads(stream.stdout.readline()).get("error", ""), "an error in the stream")
+                stream.stdout.close()
+                self.assertEqual(stream.wait(30), -signal.SIGPIPE, "it ends with its reader")
+            gone = once(url, "--json", "--once")
+            self.assertEqual((gone.returncode, gone.stdout), (1, b""))
+        with FakeDaemon([]) as fake:
+            self.assertIn(b"status 404", once(fake.url, "--json", "--once").stderr)
 
     def test_a_unix_socket(self) -> None:
         with tempfile.TemporaryDirectory(prefix="gpumeter-top-") as folder, \

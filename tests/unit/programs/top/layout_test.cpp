@@ -81,6 +81,15 @@ TEST(FormatTest, BarsHaveTheirWidth) {
   EXPECT_EQ(bar(0, 3, Charset::utf8), "   ");
 }
 
+TEST(FormatTest, PlotsHaveTheirSize) {
+  const std::vector<Number> values = {{}, 0, 0.25, 1, 7};
+  EXPECT_EQ(plot(values, 1, "100%", 11, 2, Charset::ascii),
+            (std::vector<std::string>{" 100%    ||", "       .:||"}));
+  EXPECT_EQ(plot(values, 1, "1", 11, 1, Charset::utf8), std::vector<std::string>{"    1  ▁▂██"});
+  EXPECT_EQ(plot(values, 1, "1", 8, 1, Charset::ascii), std::vector<std::string>{"    1 .|"}) << "means";
+  EXPECT_EQ(plot({}, 0, "1", 8, 1, Charset::ascii), std::vector<std::string>{"    1   "});
+}
+
 std::string text_of(const Lines& lines) {
   std::string text;
   for (const Line& line : lines) text += line.text() + "\n";
@@ -100,6 +109,30 @@ TEST(TopTableTest, GrowsByPriority) {
             "GPU      HELD BY           \n"
             "  0 ||   train.service (al~\n"
             " 11      -                 \n");
+}
+
+TEST(TopTableTest, NotesAreBelowTheirRows) {
+  Table table = kTable;
+  table.rows[0].note = {"it is hot and will not last", Style::bad};
+  EXPECT_EQ(text_of(laid_out(table, 14, Charset::ascii)),
+            "GPU HELD BY   \n"
+            "  0 train.ser~\n"
+            "    it is hot~\n"
+            " 11 -         \n");
+}
+
+TEST(LinesTest, StandBesideEachOther) {
+  const Lines left = {Line("one"), Line("longer")};
+  EXPECT_EQ(text_of(beside(left, {Line("1"), Line("2"), Line("3")}, 5, Charset::ascii)),
+            "one  1\nlong~2\n     3\n");
+  EXPECT_EQ(text_of(beside(left, {Line("1")}, 5, Charset::ascii)), "one  1\nlonger\n");
+}
+
+TEST(LinesTest, CountWhatDoesNotFit) {
+  const Lines lines = {Line("a"), Line("b"), Line("c")};
+  EXPECT_EQ(text_of(fitted(lines, 3)), "a\nb\nc\n");
+  EXPECT_EQ(text_of(fitted(lines, 2)), "a\nand 2 more\n");
+  EXPECT_EQ(text_of(fitted(lines, 0)), "");
 }
 
 TEST(TopTableTest, DropsTheLeastImportantColumn) {

@@ -42,6 +42,8 @@ inline std::string machine_series() {
       "{\"series\":[\n" + gpu_document(0, 0.87, 65) + gpu_document(1, 0, 88) +
       gpu_series("gpu_up", 2, "", 0) +
       gpu_series("gpu_workload_share_ratio", 0, R"(,"kind":"slurm_job","workload":"4711")", 0.75) +
+      gpu_series("gpu_workload_memory_used_bytes", 0, R"(,"kind":"slurm_job","workload":"4711")",
+                 30.0 * 1073741824) +
       gpu_series("gpu_workload_share_ratio", 0, R"(,"kind":"other","workload":"x")", 0.25) +
       gpu_series("gpu_workload_share_ratio", 1, R"(,"kind":"unattributed","workload":"unattributed")", 1) +
       R"({"name":"gpu_workload_info","labels":{"kind":"slurm_job","workload":"4711","user":"alice"},"value":1},)" +

@@ -46,6 +46,8 @@ TEST(GpuListTest, NamesTheHolder) {
   EXPECT_EQ(cell(it, 0), "slurm_job 4711 (alice) +1");
   it.shares = {{"other", "/session", "", 1}};
   EXPECT_EQ(cell(it, 0), "/session");
+  it.runs = {"llama (alice)", "bert (ann)"};
+  EXPECT_EQ(cell(it, 0), "llama (alice) +1") << "as on the live page";
 }
 
 TEST(GpuListTest, NamesTheCausesThatHold) {
@@ -53,6 +55,26 @@ TEST(GpuListTest, NamesTheCausesThatHold) {
   EXPECT_EQ(cell(it, 1), "-");
   it.throttles = {{"power", 3, 1}, {"sync", 9, 0}, {"thermal", 1, 1}};
   EXPECT_EQ(cell(it, 1), "power,thermal");
+}
+
+TEST(GpuListTest, NotesTheFirstReasonAndTheAction) {
+  Gpu it = gpu("0", State::failed, 1);
+  const auto note = [&] { return gpu_table({&it}, "", true).rows[0].note.text; };
+  EXPECT_EQ(note(), "");
+  it.findings = {{"xid_79", "failed", "reboot", "XID 79", "GpuXid", {}},
+                 {"pcie_width", "degraded", "none", "", "", {}}};
+  EXPECT_EQ(note(), "XID 79 (reboot), and 1 more");
+  it.findings.erase(it.findings.begin());
+  EXPECT_EQ(note(), "pcie_width");
+}
+
+TEST(GpuListTest, ListsProcessesOrElseWorkloads) {
+  Gpu it = gpu("3", State::ok, 1);
+  it.shares = {{"slurm_job", "4711", "alice", 0.9, 2 * kGiB}};
+  const auto line = [&] { return laid_out(user_table({&it}), 60, Charset::ascii).back().text(); };
+  EXPECT_EQ(line(), "  3 slurm_job 4711   alice    90%     2.0");
+  it.processes = {{"process 99", "python3", "bob", {}, kGiB}};
+  EXPECT_EQ(line(), "  3 process 99 python3 bob        -     1.0");
 }
 
 TEST(GpuListTest, ASuspendedGpuIsAsleepUnlessItIsBad) {

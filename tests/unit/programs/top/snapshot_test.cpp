@@ -59,6 +59,24 @@ TEST(DocumentTest, RejectsOtherDocuments) {
   }
 }
 
+TEST(DocumentTest, ParsesTheHistoryOfAGpu) {
+  const auto past = parse_history(
+      R"({"uuid":"GPU-0","times":[1,2],"columns":{"utilization_ratio":[0.5,null],"power_watts":"x"}})",
+      Charset::ascii);
+  ASSERT_TRUE(past);
+  EXPECT_EQ(past->uuid, "GPU-0");
+  EXPECT_EQ(past->utilization, (std::vector<Number>{0.5, std::nullopt}));
+  EXPECT_TRUE(past->power.empty());
+  EXPECT_FALSE(parse_history("{}", Charset::ascii));
+}
+
+TEST(DocumentTest, WritesALineOfAscii) {
+  EXPECT_EQ(*one_line("{\"gpus\": [\n1],\n\"host\": \"n\u00f6\u202e\"}"),
+            R"({"gpus":[1],"host":"n\u00f6\u202e"})");
+  EXPECT_FALSE(one_line("{}"));
+  EXPECT_EQ(error_line("no\n"), R"({"error":"no\n"})");
+}
+
 TEST(DocumentTest, OmitsElementsOfOtherTypes) {
   const auto samples =
       parse_series(R"({"series":[1,null,[],{},{"name":3,"labels":[],"value":1}]})", Charset::utf8);

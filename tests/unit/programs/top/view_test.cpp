@@ -20,14 +20,15 @@ std::string text_of(const Lines& lines) {
 
 class ViewTest : public testing::Test {
  protected:
-  std::string screen(int height = 12) {
+  std::string screen(int height = 24, int width = 80) {
     Frame frame;
+    frame.width = width;
     frame.height = height;
     frame.host = "node17";
     frame.time = "11:25:03";
     const Lines lines = compose(view_, snapshot_, frame);
     EXPECT_EQ(static_cast<int>(lines.size()), height);
-    for (const Line& line : lines) EXPECT_LE(width_of(line.text()), 80) << line.text();
+    for (const Line& line : lines) EXPECT_LE(width_of(line.text()), width) << line.text();
     selected_.clear();
     for (const Line& line : lines) selected_ += line.is_selected ? line.text().substr(0, 3) : "";
     return text_of(lines);
@@ -41,19 +42,126 @@ class ViewTest : public testing::Test {
 };
 
 TEST_F(ViewTest, ListsTheWorstGpuFirst) {
-  EXPECT_EQ(screen(),
-            "gpumeter 1.2.3  node17  3 GPUs  1 failed  1 degraded  1 ok  461 W       11:25:03\n"
-            "3 x NVIDIA H100 80GB\n"
-            "GPU STATE    UTIL       POWER W   MEM GiB TEMP MARGIN THROTTLE HELD BY\n"
-            "  2 failed      -             -         -    -      - -        -\n"
-            "  1 degraded   0%       100/450 40.0/80.0   88      2 thermal  -\n"
-            "  0 ok        87% ||||  361/450 40.0/80.0   65     25 power    slurm_job 4711 (~\n"
-            "\n"
-            "RUN              USER   STATE     STEP  STEP/S   LOSS PHASE             GPUS\n"
-            "llama            alice  running   1200       -   2.46 -                 0\n"
-            "\n"
-            "\n"
-            "q quit  ? help  Enter detail  j jobs  s/g/u/p/m/t: by state\n");
+  EXPECT_EQ("\n" + screen(), R"(
+gpumeter 1.2.3  node17  3 GPUs  1 failed  1 degraded  1 ok  461 W       11:25:03
+3 x NVIDIA H100 80GB
+GPU STATE    UTIL           POWER W   MEM GiB TEMP MARGIN THROTTLE HELD BY
+  2 failed      -                 -         -    -      - -        -
+    The GPU is lost (reboot)
+  1 degraded   0%           100/450 40.0/80.0   88      2 thermal  -
+    Slowed down by heat
+  0 ok        87% ||||||||  361/450 40.0/80.0   65     25 power    llama (alice)
+
+RUN              USER   STATE     STEP  STEP/S   LOSS PHASE             GPUS
+llama            alice  running   1200       -   2.46 -                 0
+
+GPU USED BY          USER   SHARE MEM GiB
+  0 slurm_job 4711   alice    75%    30.0
+  0 x                         25%       -
+
+
+
+
+
+
+
+
+q quit  ? help  Enter detail  j jobs  s/g/u/p/m/t: by state
+)");
+}
+
+/// 5 minutes of GPU 0: a minute without values, then idle, then busy.
+Past five_minutes() {
+  Past past{"GPU-0", {}, {}, {}, {}};
+  for (int i = 0; i < 300; ++i) {
+    const bool is_busy = i >= 150;
+    past.utilization.push_back(i < 60 ? std::nullopt : Number(is_busy ? 0.87 : 0));
+    past.power.push_back(i < 60 ? std::nullopt : Number(is_busy ? 361 : 100));
+    past.memory.push_back(40.0 * kGiB);
+    past.temperature.push_back(40 + i / 12.0);
+  }
+  return past;
+}
+
+TEST_F(ViewTest, AWideScreenHasPlotsAndUsers) {
+  letter('g');
+  snapshot_.past = five_minutes();
+  EXPECT_EQ("\n" + screen(50, 200), R"(
+gpumeter 1.2.3  node17  3 GPUs  1 failed  1 degraded  1 ok  461 W                                                                                                                               11:25:03
+3 x NVIDIA H100 80GB
+GPU STATE    UTIL                          POWER W   MEM GiB TEMP MARGIN THROTTLE HELD BY
+  0 ok        87% |||||||||||||||||||||    361/450 40.0/80.0   65     25 power    llama (alice)
+  1 degraded   0%                          100/450 40.0/80.0   88      2 thermal  -
+    Slowed down by heat
+  2 failed      -                                -         -    -      - -        -
+    The GPU is lost (reboot)
+
+RUN              USER   STATE     STEP  STEP/S   LOSS PHASE               TIME   ENERGY GPUS         GPU 0, last 5 minutes
+llama            alice  running   1200       -   2.46 -                  5m00s        - 0            Utilization 87%
+                                                                                                      100%
+GPU USED BY          USER   SHARE MEM GiB                                                                                                                 ||||||||||||||||||||||||||||||||||||||||||||||
+  0 slurm_job 4711   alice    75%    30.0                                                                                                                 ||||||||||||||||||||||||||||||||||||||||||||||
+  0 x                         25%       -                                                                                                                 ||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                                                                          ||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                                                                         .||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                                                                         |||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                                             ............................|||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                     Power 361/450 W
+                                                                                                       450
+                                                                                                                                                          ..............................................
+                                                                                                                                                          ||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                                                                          ||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                                                                         .||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                                                                         |||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                                             ::::::::::::::::::::::::::::|||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                                             |||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                     Memory 40.0/80.0 GiB
+                                                                                                      80.0
+
+
+
+                                                                                                           |||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                           |||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                           |||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                           |||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                     Temperature 65, margin 25
+                                                                                                        90
+
+                                                                                                                                                                          ................::::::::::::::
+                                                                                                                                 ...............::::::::::::::::||||||||||||||||||||||||||||||||||||||||
+                                                                                                           :::::::::::||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                           |||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                           |||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||
+                                                                                                           |||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||||
+
+
+
+q quit  ? help  Enter detail  j jobs  s/g/u/p/m/t: by gpu
+)");
+}
+
+TEST_F(ViewTest, PlotsAreThoseOfTheSelectedGpu) {
+  Frame frame;
+  frame.width = 200;
+  frame.height = 50;
+  EXPECT_EQ(plotted_gpu(view_, snapshot_, frame), "GPU-2") << "the worst is selected";
+  key(Key::down);
+  EXPECT_EQ(plotted_gpu(view_, snapshot_, frame), "GPU-1");
+  snapshot_.past = five_minutes();
+  EXPECT_EQ(screen(50, 200).find("Utilization"), std::string::npos) << "not those of GPU 0";
+  key(Key::enter);
+  EXPECT_EQ(plotted_gpu(view_, snapshot_, frame), "GPU-1");
+  letter('j');
+  EXPECT_EQ(plotted_gpu(view_, snapshot_, frame), "");
+  letter('j');
+  frame.width = 80;
+  EXPECT_EQ(plotted_gpu(view_, snapshot_, frame), "");
+}
+
+TEST_F(ViewTest, OnlyFailedGpusKeepTheirNotesIfRowsAreFew) {
+  const std::string page = screen(9);
+  EXPECT_NE(page.find("The GPU is lost (reboot)"), std::string::npos) << page;
+  EXPECT_EQ(page.find("Slowed down by heat"), std::string::npos) << page;
 }
 
 TEST_F(ViewTest, SortsByKey) {
@@ -179,8 +287,8 @@ TEST_F(ViewTest, PrintsAPlainPage) {
       "GPU STATE    MODEL     UTIL                          POWER W   MEM GiB TEMP MARGIN THROTTLE HELD BY\n"
       "  2 failed   H100 80GB    -                                -         -    -      - -        -\n"
       "  1 degraded H100 80GB   0%                          100/450 40.0/80.0   88      2 thermal  -\n"
-      "  0 ok       H100 80GB  87% |||||||||||||||||||||    361/450 40.0/80.0   65     25 power    slurm_job "
-      "4711 (alice) +1\n"
+      "  0 ok       H100 80GB  87% |||||||||||||||||||||    361/450 40.0/80.0   65     25 power    llama "
+      "(alice)\n"
       "\n"
       "GPU 2: failed\n"
       "failed       The GPU is lost\n"

@@ -100,9 +100,15 @@ std::string CommandLine::value(std::string_view flag) const {
 
 std::string help_row(std::string_view left, std::string_view right) {
   constexpr std::size_t kColumn = 36;
+  constexpr std::size_t kWidth = 84;  // of the right column
   std::string row = "  " + std::string(left);
   const bool is_long = row.size() >= kColumn;
   row.append(is_long ? "\n" : "").append(is_long ? kColumn : kColumn - row.size(), ' ');
+  for (std::size_t end = 0; right.size() > kWidth; right.remove_prefix(end + 1)) {
+    end = right.rfind(' ', kWidth);
+    if (end == std::string_view::npos) break;
+    row.append(right.substr(0, end)).append("\n").append(kColumn, ' ');
+  }
   return row.append(right).append("\n");
 }
 

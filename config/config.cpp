@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/result.hpp"
@@ -241,7 +242,7 @@ std::string joined(const std::string& path, const std::string& key) {
 class Loader {
  public:
   Loader(const std::string& file, const Schema& schema)
-      : schema_(schema), keys_(keys(schema)), config_(defaults(schema)), places_{file, {}} {}
+      : schema_(schema), keys_(keys(schema)), loaded_{defaults(schema), {}, {file, {}}} {}
 
   Loaded load(std::string_view text) {
     auto parsed = parse_yaml(text);
@@ -250,13 +251,9 @@ class Loader {
     } else {
       read_file(std::get<Node>(std::move(parsed)));
     }
-    if (problems_.empty()) return std::move(config_);
-    std::stable_sort(problems_.begin(), problems_.end(),
-                     [](const Problem& a, const Problem& b) { return a.line < b.line; });
-    return std::move(problems_);
+    std::ranges::stable_sort(loaded_.problems, {}, &Problem::line);
+    return std::move(loaded_);
   }
-
-  Places take_places() { return std::move(places_); }
 
  private:
   void read_file(Node root) {
@@ -269,7 +266,9 @@ class Loader {
     find_duplicates(root, "");
     for (const Node& child : root.children) read(child, "");
     for (const options::Section* const section : schema_.sections) {
-      if (section->check != nullptr) section->check(config_.at(*section->type), places_, problems_);
+      if (section->check != nullptr) {
+        section->check(loaded_.config.at(*section->type), loaded_.places, loaded_.problems);
+      }
     }
   }
 
@@ -283,12 +282,12 @@ class Loader {
   }
 
   void read_key(const Node& node, const Key& key) {
-    std::vector<int>& lines = places_.lines[key.path];
+    std::vector<int>& lines = loaded_.places.lines[key.path];
     lines.clear();
     for (const Node& element : node.children) lines.push_back(element.line);
     if (node.kind != Node::Kind::sequence) lines = {node.line};
     if (node.kind == Node::Kind::null) return;
-    if (const auto complaint = key.read(node, config_)) {
+    if (const auto complaint = key.read(node, loaded_.config)) {
       report(complaint->line > 0 ? complaint->line : node.line, key.path, complaint->text);
     }
   }
@@ -341,29 +340,24 @@ class Loader {
   }
 
   void report(int line, const std::string& key, const std::string& text) {
-    problems_.push_back({places_.file, line, key, text});
+    loaded_.problems.push_back({loaded_.places.file, line, key, text});
   }
 
   const Schema& schema_;
   const std::vector<Key> keys_;
-  Config config_;
-  Places places_;
-  std::vector<Problem> problems_;
+  Loaded loaded_;
 };
 
 }  // namespace
 
-Loaded load_text(std::string_view text, const std::string& file, const Schema& schema, Places* places) {
-  Loader loader(file, schema);
-  Loaded loaded = loader.load(text);
-  if (places != nullptr) *places = loader.take_places();
-  return loaded;
+Loaded load_text(std::string_view text, const std::string& file, const Schema& schema) {
+  return Loader(file, schema).load(text);
 }
 
-Loaded load_file(const std::string& file, const Schema& schema, Places* places) {
+Loaded load_file(const std::string& file, const Schema& schema) {
   const Result<std::string> text = read_whole(file);
-  if (!text) return std::vector<Problem>{{file, 0, "", text.error().message()}};
-  return load_text(*text, file, schema, places);
+  if (text) return load_text(*text, file, schema);
+  return {.config = defaults(schema), .problems = {{file, 0, "", text.error().message()}}};
 }
 
 }  // namespace gpumeter::config

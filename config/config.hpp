@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/option_schema.hpp"
@@ -97,16 +96,19 @@ std::vector<std::string> restart_needed(const Schema& schema, const Config& runn
 /// Returns docs/configuration.md: every key with its type, default and whether a reload applies it.
 std::string configuration_markdown(const Schema& schema);
 
-/// A whole configuration, or all problems of the file in the order of its lines.
-using Loaded = std::variant<Config, std::vector<Problem>>;
+/// The outcome of reading a file. The configuration may be put in force only if there are no problems. Keys
+/// with a problem have their defaults, so that further checks can look at the others.
+struct Loaded {
+  Config config;
+  std::vector<Problem> problems = {};  ///< in the order of the file's lines
+  Places places = {};
+};
 
 /// Reads a configuration. Missing and empty keys and sections keep their defaults. Unknown and duplicate
-/// keys, wrong types and bad values are problems. `file` is the file name in the problems. `places`, unless
-/// null, is filled in.
-Loaded load_text(std::string_view text, const std::string& file, const Schema& schema,
-                 Places* places = nullptr);
+/// keys, wrong types and bad values are problems. `file` is the file name in the problems.
+Loaded load_text(std::string_view text, const std::string& file, const Schema& schema);
 
 /// Reads a file of at most 1 MiB in the same way.
-Loaded load_file(const std::string& file, const Schema& schema, Places* places = nullptr);
+Loaded load_file(const std::string& file, const Schema& schema);
 
 }  // namespace gpumeter::config

@@ -13,6 +13,7 @@
 #include "config/config.hpp"
 #include "config/yaml.hpp"
 #include "exporter/access/access.hpp"
+#include "exporter/tls/context.hpp"
 
 namespace gpumeter::config::web {
 namespace {
@@ -20,7 +21,6 @@ namespace {
 using options::Complaint;
 using options::enumerate;
 using options::must_be;
-using options::Places;
 using options::printable;
 using options::Problem;
 
@@ -60,6 +60,16 @@ Complaint check_header(const std::string& name, const std::string& value) {
   const auto second = allowed->values[1].empty() ? std::string() : " or " + std::string(allowed->values[1]);
   return "invalid value for this header: must be " + std::string(allowed->values[0]) + second + ", not " +
          gpumeter::quoted(printable(value));
+}
+
+Complaint check_suite(const std::string&, const std::string& name) {
+  if (knows_cipher_suite(name)) return std::nullopt;
+  return "unknown cipher: " + printable(name);
+}
+
+Complaint check_curve(const std::string&, const std::string& name) {
+  if (knows_curve(name)) return std::nullopt;
+  return "unknown curve: " + printable(name);
 }
 
 /// Requires a name that a client can send and a bcrypt hash whose cost is 4 to 14.
@@ -113,26 +123,20 @@ constexpr EnumNames<ClientAuth, 6> kClientAuthNames = {
      {ClientAuth::verify_if_given, "VerifyClientCertIfGiven"},
      {ClientAuth::require_verified, "RequireAndVerifyClientCert"}}};
 
+constexpr const char* kPolicies =
+    "NoClientCert, RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or "
+    "RequireAndVerifyClientCert";
+
 /// The values of the file before the checks that relate them.
 struct Fields {
   std::string cert, cert_file, key, key_file, client_ca, client_ca_file;
+  TlsSettings tls;  ///< without PEM contents
   std::string client_auth_type;
-  TlsSettings tls;  ///< without PEM contents and client_auth
   bool http2 = false;
   std::vector<std::pair<std::string, std::string>> headers;
   std::vector<std::pair<std::string, std::string>> users;
   RateLimit rate_limit;
 };
-
-/// Reads texts whose keys the file chooses.
-Complaint read_texts(const Node& node, std::vector<std::pair<std::string, std::string>>& texts) {
-  if (node.kind != Node::Kind::map) return must_be("a map of texts", node);
-  for (const Node& child : node.children) {
-    if (child.kind != Node::Kind::scalar) return "has no text for " + gpumeter::quoted(printable(child.key));
-    texts.emplace_back(child.key, child.text);
-  }
-  return std::nullopt;
-}
 
 Complaint read_version(const Node& node, TlsVersion& version) {
   const auto found = node.kind == Node::Kind::scalar ? kTlsVersionNames.find(node.text) : std::nullopt;
@@ -148,21 +152,40 @@ Complaint read_interval(const Node& node, Nanoseconds& interval) {
   return std::nullopt;
 }
 
+Complaint read_policy(const Node& node, Fields& fields) {
+  if (node.kind == Node::Kind::scalar && node.text.empty()) return std::nullopt;
+  const auto policy = node.kind == Node::Kind::scalar ? kClientAuthNames.find(node.text) : std::nullopt;
+  if (!policy) return "invalid ClientAuth: " + must_be(kPolicies, node).text;
+  fields.client_auth_type = node.text;
+  fields.tls.client_auth = *policy;
+  return std::nullopt;
+}
+
 using Read = Complaint (*)(const Node&, Fields&);
 template <auto kMember>
 constexpr Read field = [](const Node& node, Fields& fields) { return read(node, fields.*kMember); };
-template <auto kMember>
-constexpr Read texts = [](const Node& node, Fields& fields) { return read_texts(node, fields.*kMember); };
 template <auto kMember>
 constexpr Read tls_field = [](const Node& node, Fields& fields) { return read(node, fields.tls.*kMember); };
 template <auto kMember>
 constexpr Read version =
     [](const Node& node, Fields& fields) { return read_version(node, fields.tls.*kMember); };
+template <auto kMember>
+constexpr Read entry = [](const Node& node, Fields& fields) {
+  (fields.*kMember).emplace_back(node.key, node.text);
+  return Complaint();
+};
+template <auto kMember>
+constexpr Read item = [](const Node& node, Fields& fields) {
+  (fields.tls.*kMember).push_back(node.text);
+  return Complaint();
+};
 
 struct Row {
   std::string_view section;  ///< empty: the file itself
   std::string_view name;
   Read read;
+  Node::Kind kind = Node::Kind::scalar;  ///< of a map or list, `check` and `read` take each text
+  Complaint (*check)(const std::string& key, const std::string& text) = nullptr;
 };
 
 constexpr std::string_view kTls = "tls_server_config";
@@ -171,44 +194,45 @@ constexpr Row kRows[] = {
     {kTls, "cert_file", field<&Fields::cert_file>},
     {kTls, "key", field<&Fields::key>},
     {kTls, "key_file", field<&Fields::key_file>},
-    {kTls, "client_auth_type", field<&Fields::client_auth_type>},
+    {kTls, "client_auth_type", read_policy},
     {kTls, "client_ca", field<&Fields::client_ca>},
     {kTls, "client_ca_file", field<&Fields::client_ca_file>},
-    {kTls, "client_allowed_sans", tls_field<&TlsSettings::allowed_sans>},
+    {kTls, "client_allowed_sans", item<&TlsSettings::allowed_sans>, Node::Kind::sequence},
     {kTls, "min_version", version<&TlsSettings::min_version>},
     {kTls, "max_version", version<&TlsSettings::max_version>},
-    {kTls, "cipher_suites", tls_field<&TlsSettings::cipher_suites>},
-    {kTls, "curve_preferences", tls_field<&TlsSettings::curve_preferences>},
+    {kTls, "cipher_suites", item<&TlsSettings::cipher_suites>, Node::Kind::sequence, check_suite},
+    {kTls, "curve_preferences", item<&TlsSettings::curve_preferences>, Node::Kind::sequence, check_curve},
     {kTls, "prefer_server_cipher_suites", tls_field<&TlsSettings::prefer_server_ciphers>},
     {"http_server_config", "http2", field<&Fields::http2>},
-    {"http_server_config", "headers", texts<&Fields::headers>},
-    {"", "basic_auth_users", texts<&Fields::users>},
+    {"http_server_config", "headers", entry<&Fields::headers>, Node::Kind::map, check_header},
+    {"", "basic_auth_users", entry<&Fields::users>, Node::Kind::map, check_user},
     {"rate_limit", "interval",
      [](const Node& node, Fields& fields) { return read_interval(node, fields.rate_limit.interval); }},
     {"rate_limit", "burst",
      [](const Node& node, Fields& fields) { return read(node, fields.rate_limit.burst); }},
 };
 
-/// Reads the keys, then checks them; stops after the first check that fails.
+/// Reads the keys and checks them, also those of a section with problems.
 class Loader {
  public:
-  explicit Loader(const std::string& file) : places_{file, {}} { loaded_.files = {file}; }
+  explicit Loader(const std::string& file) {
+    loaded_.places.file = file;
+    loaded_.files = {file};
+  }
 
   Loaded load(std::string_view text) {
     auto parsed = parse_yaml(text);
     if (const auto* error = std::get_if<SyntaxError>(&parsed)) {
-      loaded_.problems.push_back({places_.file, error->line, "", error->text});
+      loaded_.problems.push_back({loaded_.places.file, error->line, "", error->text});
     } else {
       read(std::get<Node>(parsed));
-      check();
+      finish();
     }
     std::ranges::stable_sort(loaded_.problems, {}, &Problem::line);
     return std::move(loaded_);
   }
 
  private:
-  bool is_good() const { return loaded_.problems.empty(); }
-
   void read(const Node& root) {
     if (root.kind == Node::Kind::null) return;
     if (root.kind != Node::Kind::map)
@@ -226,7 +250,7 @@ class Loader {
   }
 
   void read_section(const Node& node) {
-    places_.lines[node.key] = {node.line};
+    loaded_.places.lines[node.key] = {node.line};
     if (node.kind == Node::Kind::null) return;
     if (node.kind != Node::Kind::map) return report(node, node.key, must_be("a map of keys", node).text);
     find_duplicates(node, node.key);
@@ -236,13 +260,24 @@ class Loader {
   void read_row(const Node& node, const Row& row) {
     const std::string path =
         std::string(row.section) + (row.section.empty() ? "" : ".") + std::string(row.name);
-    places_.lines[path] = {node.line};
-    for (const Node& child : node.children) {
-      if (!child.key.empty()) places_.lines[path + "." + child.key] = {child.line};
-    }
+    loaded_.places.lines[path] = {node.line};
     if (node.kind == Node::Kind::null) return;
-    find_duplicates(node, path);
+    if (row.kind != Node::Kind::scalar) return read_elements(node, row, path);
     if (const auto complaint = row.read(node, fields_)) report(node, path, complaint->text);
+  }
+
+  void read_elements(const Node& node, const Row& row, const std::string& path) {
+    const bool is_map = row.kind == Node::Kind::map;
+    if (node.kind != row.kind)
+      return report(node, path, must_be(is_map ? "a map of texts" : "a list of texts", node).text);
+    find_duplicates(node, path);
+    for (const Node& child : node.children) {
+      std::string text;
+      Complaint complaint = options::read(child, text);
+      if (!complaint && row.check != nullptr) complaint = row.check(child.key, text);
+      if (!complaint) complaint = row.read(child, fields_);
+      if (complaint) report(child, is_map ? path + "." + printable(child.key) : path, complaint->text);
+    }
   }
 
   void find_duplicates(const Node& node, const std::string& path) {
@@ -268,96 +303,72 @@ class Loader {
                (meant.empty() ? "there are " + enumerate(known, "and") : "did you mean " + meant + "?"));
   }
 
-  void check() {
-    if (!is_good()) return;
-    check_each("http_server_config.headers.", fields_.headers, check_header);
-    if (is_good()) check_each("basic_auth_users.", fields_.users, check_user);
-    if (is_good() && has_tls()) check_tls();
+  void finish() {
     WebSettings& settings = loaded_.settings;
+    const bool has_tls = has("cert", fields_.cert, fields_.cert_file) ||
+                         has("key", fields_.key, fields_.key_file) || has_client_ca() || has_policy();
+    if (has_tls) check_tls();
     settings.headers = std::move(fields_.headers);
     settings.users = {fields_.users.begin(), fields_.users.end()};
     settings.rate_limit = fields_.rate_limit;
-    if (places_.lines.contains(std::string(kTls)) && !settings.tls) {
+    if (loaded_.places.lines.contains(std::string(kTls)) && !has_tls) {
       loaded_.notes.emplace_back("tls_server_config has neither a certificate nor a key: TLS is disabled");
     }
     if (fields_.http2)
       loaded_.notes.emplace_back("http_server_config.http2 has no effect: the server speaks HTTP/1.1");
   }
 
-  void check_each(const std::string& section, const std::vector<std::pair<std::string, std::string>>& texts,
-                  Complaint (*examine)(const std::string&, const std::string&)) {
-    for (const auto& [name, value] : texts) {
-      if (const Complaint complaint = examine(name, value))
-        report(section + printable(name), complaint->text);
-    }
+  bool is_wrong(std::string_view key) const {
+    return std::ranges::any_of(loaded_.problems, [&](const Problem& it) { return it.key.starts_with(key); });
   }
+  /// True also if the key is there with a wrong value, or misspelled.
+  bool has(const std::string& name, const std::string& text, const std::string& file) const {
+    return !text.empty() || !file.empty() || is_wrong(std::string(kTls) + "." + name);
+  }
+  bool has_client_ca() const { return has("client_ca", fields_.client_ca, fields_.client_ca_file); }
 
-  bool has_cert() const { return !fields_.cert.empty() || !fields_.cert_file.empty(); }
-  bool has_key() const { return !fields_.key.empty() || !fields_.key_file.empty(); }
-  bool has_client_ca() const { return !fields_.client_ca.empty() || !fields_.client_ca_file.empty(); }
-  bool has_tls() const {
-    return has_cert() || has_key() || has_client_ca() || !fields_.client_auth_type.empty();
-  }
+  bool has_policy() const { return has("client_auth_type", fields_.client_auth_type, ""); }
 
   void check_tls() {
     TlsSettings& tls = fields_.tls;
-    if (!has_cert()) return report("tls_server_config", "missing one of cert or cert_file");
-    if (!has_key()) return report("tls_server_config", "missing one of key or key_file");
-    if (!read_material("cert_file", fields_.cert_file, fields_.cert, tls.certificate)) return;
-    if (!read_material("key_file", fields_.key_file, fields_.key, tls.key)) return;
-    if (!read_material("client_ca_file", fields_.client_ca_file, fields_.client_ca, tls.client_ca)) return;
-    if (!read_policy()) return;
-    if (has_client_ca() && tls.client_auth == ClientAuth::none) {
-      return report("tls_server_config",
-                    "client CA's have been configured without a Client Auth Policy; set "
-                    "client_auth_type or remove the CA");
+    const std::string section(kTls);
+    if (!has("cert", fields_.cert, fields_.cert_file)) report(section, "missing one of cert or cert_file");
+    if (!has("key", fields_.key, fields_.key_file)) report(section, "missing one of key or key_file");
+    read_material("cert_file", fields_.cert_file, fields_.cert, tls.certificate);
+    read_material("key_file", fields_.key_file, fields_.key, tls.key);
+    read_material("client_ca_file", fields_.client_ca_file, fields_.client_ca, tls.client_ca);
+    if (has_client_ca() && tls.client_auth == ClientAuth::none && !is_wrong(section + ".client_auth_type")) {
+      report(section,
+             "client CA's have been configured without a Client Auth Policy; set client_auth_type or remove "
+             "the CA");
     }
-    if (tls.min_version > tls.max_version) {
-      return report("tls_server_config.max_version", "must not be below min_version");
-    }
-    loaded_.settings.tls = std::move(tls);
-  }
-
-  bool read_policy() {
-    const std::string& text = fields_.client_auth_type;
-    const auto policy = text.empty() ? ClientAuth::none : kClientAuthNames.find(text);
-    if (policy) {
-      fields_.tls.client_auth = *policy;
-      return true;
-    }
-    report("tls_server_config.client_auth_type",
-           "invalid ClientAuth: " + gpumeter::quoted(printable(text)) +
-               "; must be NoClientCert, RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or "
-               "RequireAndVerifyClientCert");
-    return false;
+    if (tls.min_version > tls.max_version) report(section + ".max_version", "must not be below min_version");
+    if (!is_wrong(section)) loaded_.settings.tls = std::move(tls);
   }
 
   /// The file has precedence over the text inside the configuration.
-  bool read_material(const std::string& name, const std::string& file, std::string& text, std::string& pem) {
+  void read_material(const std::string& name, const std::string& file, std::string& text, std::string& pem) {
     if (file.empty()) {
       pem = std::move(text);
-      return true;
+      return;
     }
-    const std::string path = (std::filesystem::path(places_.file).parent_path() / file).string();
+    const std::string path = (std::filesystem::path(loaded_.places.file).parent_path() / file).string();
     loaded_.files.push_back(path);
     Result<std::string> content = read_whole(path);
     if (content && content->size() > kMaxFileBytes) content = Error("is larger than 1 MiB");
-    if (!content) {
-      report("tls_server_config." + name, path + " " + content.error().message());
-      return false;
-    }
-    pem = *std::move(content);
-    return true;
+    if (content)
+      pem = *std::move(content);
+    else
+      report(std::string(kTls) + "." + name, path + " " + content.error().message());
   }
 
   void report(const Node& node, const std::string& key, const std::string& text) {
-    loaded_.problems.push_back({places_.file, node.line, key, text});
+    loaded_.problems.push_back({loaded_.places.file, node.line, key, text});
   }
   void report(const std::string& key, const std::string& text) {
-    loaded_.problems.push_back(places_.problem(key, 0, text));
+    loaded_.problems.push_back(loaded_.places.problem(key, 0, text));
   }
 
-  Places places_;  ///< keys by full path; a user and a header by its name below its section
   Fields fields_;
   Loaded loaded_;
 };
@@ -384,7 +395,7 @@ Loaded load_text(std::string_view text, const std::string& file) { return Loader
 Loaded load_file(const std::string& file) {
   const Result<std::string> text = read_whole(file);
   if (text) return load_text(*text, file);
-  return {.settings = {}, .problems = {{file, 0, "", text.error().message()}}, .notes = {}, .files = {file}};
+  return {.problems = {{file, 0, "", text.error().message()}}, .files = {file}};
 }
 
 }  // namespace gpumeter::config::web

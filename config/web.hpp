@@ -15,16 +15,15 @@
 namespace gpumeter::config::web {
 
 struct Loaded {
-  WebSettings settings;                    ///< in force only if there are no problems
-  std::vector<options::Problem> problems;  ///< all of the first check that failed, by line
-  std::vector<std::string> notes;          ///< settings that have no effect, one sentence each
-  std::vector<std::string> files;          ///< all files that the outcome depends on, the configuration first
+  WebSettings settings = {};  ///< in force only if there are no problems; `tls` if its section has none
+  std::vector<options::Problem> problems = {};  ///< all of the file, by line
+  std::vector<std::string> notes = {};          ///< settings that have no effect, one sentence each
+  std::vector<std::string> files = {};  ///< all files that the outcome depends on, the configuration first
+  options::Places places = {};
 };
 
 /// Reads a web configuration and the files that it names. Relative paths are relative to the folder of
-/// `file`. Checks in the order of exporter-toolkit: YAML and keys, headers, users, certificate and key,
-/// client CA, client policy. Pair, ciphers and curves are checked by the TLS library. Blocks for the file
-/// system.
+/// `file`. TlsContext checks certificate, key and CA afterwards. Blocks for the file system.
 Loaded load_file(const std::string& file);
 
 /// Reads the text of a web configuration in the same way.

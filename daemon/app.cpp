@@ -14,7 +14,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <variant>
 
 #include "base/program.hpp"
 #include "build_info.hpp"
@@ -429,15 +428,13 @@ std::vector<std::string> App::problems_of_reload() {
   std::vector<std::string> notes;
   const config::Loaded loaded = load_checked(options_, clock_, known_users_, notes);
   for (const std::string& note : notes) log_.warn(note);
-  if (const auto* wanted = std::get_if<config::Config>(&loaded)) {
-    for (const std::string& key : config::restart_needed(schema(), *config_.get(), *wanted)) {
-      problems.push_back(key + " needs a restart");
-    }
-    if (problems.empty() && web_config_ != nullptr) problems = web_config_->reload();
-    if (problems.empty()) apply(*wanted);
-  } else {
-    for (const options::Problem& problem : std::get<1>(loaded)) problems.push_back(to_string(problem));
+  for (const options::Problem& problem : loaded.problems) problems.push_back(to_string(problem));
+  if (!problems.empty()) return problems;
+  for (const std::string& key : config::restart_needed(schema(), *config_.get(), loaded.config)) {
+    problems.push_back(key + " needs a restart");
   }
+  if (problems.empty() && web_config_ != nullptr) problems = web_config_->reload();
+  if (problems.empty()) apply(loaded.config);
   return problems;
 }
 

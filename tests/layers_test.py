@@ -50,7 +50,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "programs/held": ["base", "collectors/attribution"],  # without threads, root's
     "programs/nccl/settings": ["base", "collectors/api"],  # the keys of a program in gpumeter.yaml, which the daemon knows too
     "programs/nccl": ["base", "programs/nccl/settings", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/jobs", "exporter/store", "programs/service"],
-    "config": ["base", "exporter/access"],
+    "config": ["base", "exporter/access", "exporter/tls"],
     "systemd": ["base"],
     "daemon": ["base", "collectors", "collectors/api", "collectors/events/xids", "collectors/events/catalogue", "collectors/sources", "collectors/part", "collectors/jobs", 
                "collectors/attribution",

@@ -48,8 +48,7 @@ inline constexpr CollectorOption kOptions[] = {
     {"duty", CollectorOption::Kind::number, "0.37", "Busy share of the period, 0 to 1."},
     {"idle_power", CollectorOption::Kind::number, "90", "Power while idle, in watts."},
     {"busy_power", CollectorOption::Kind::number, "420", "Power while busy, in watts; at least idle_power."},
-    {"events", CollectorOption::Kind::list, "",
-     "Simulated failures: \"VERB DEVICE after TIME [for TIME]\". gpumeter(8) lists the verbs."},
+    {"events", CollectorOption::Kind::list, "", kEventsHelp},
     {"processes", CollectorOption::Kind::list, "",
      "Real processes shown on the devices: \"GPU=WHO[,busy=RATIO][,memory=BYTES]\". GPU may be *. WHO is a "
      "pid "

@@ -86,7 +86,10 @@ Result<Nanoseconds> parse_time(std::string_view word) {
 
 Result<Event> parse_words(std::span<const std::string_view> words, int device_count) {
   if (!has_form(words)) {
-    return Error("must be \"VERB DEVICE after TIME [for TIME]\", such as \"lose 0 after 30s for 10s\"");
+    return Error(
+        "must be \"VERB DEVICE after TIME [for TIME]\", such as \"lose 0 after 30s for 10s\"; VERB is one "
+        "of " +
+        std::string(kVerbList));
   }
   const Result<Verb> verb = parse_verb(words[0]);
   if (!verb) return verb.error();

@@ -58,12 +58,16 @@ struct Event {
 inline constexpr std::string_view kRecoveryActions[] = {"none", "reset", "reboot", "drain_p2p",
                                                         "drain_and_reset"};
 
+inline constexpr std::string_view kEventsHelp =
+    "Simulated failures: \"VERB DEVICE after TIME [for TIME]\". VERB is one of hang, lose, reads, overheat, "
+    "fan, throttle, "
+    "brake, slowdown, reliability, clocks, xid:CODE, reset, recovery:ACTION, ecc, corrected, remap, "
+    "remap-failure, "
+    "unrepairable, repair, retirement, memory, links, link-errors, fabric, fabric-health, pcie-width, "
+    "pcie-speed, "
+    "pcie-fatal, pcie-replays, hardware, ecc-mode, driver";
 /// All verbs, separated by commas.
-inline constexpr std::string_view kVerbList =
-    "hang, lose, reads, overheat, fan, throttle, brake, slowdown, reliability, clocks, xid:CODE, reset, "
-    "recovery:ACTION, ecc, corrected, remap, remap-failure, unrepairable, repair, retirement, memory, links, "
-    "link-errors, fabric, fabric-health, pcie-width, pcie-speed, pcie-fatal, pcie-replays, hardware, "
-    "ecc-mode, driver";
+inline constexpr std::string_view kVerbList = kEventsHelp.substr(kEventsHelp.find("hang"));
 
 /// Parses `VERB DEVICE after TIME [for TIME]`: "lose 0 after 30s for 10s", "xid:79 0 after 10s". Without
 /// `for` the event never ends. The verbs are the names of the kinds with `-` for `_`; `xid` and `recovery`

@@ -74,11 +74,8 @@ int with_config(const Options& options, const Clock& clock, const UseConfig& use
   std::vector<std::string> notes;
   const config::Loaded loaded = load_checked(options, clock, users, notes);
   for (const std::string& note : notes) print_error("gpumeter: " + note);
-  const auto* const config = std::get_if<config::Config>(&loaded);
-  if (config == nullptr) {
-    for (const options::Problem& problem : std::get<1>(loaded)) print_error(to_string(problem));
-  }
-  const int code = use(config);
+  for (const options::Problem& problem : loaded.problems) print_error(to_string(problem));
+  const int code = use(loaded.problems.empty() ? &loaded.config : nullptr);
   std::fflush(nullptr);
   if (users.hangs()) _exit(code);
   return code;

@@ -192,12 +192,17 @@ std::vector<Flag> flags_of(std::span<const CollectorEntry> collectors) {
   flags.push_back(
       {"--web.systemd-socket", "", "Serve only on systemd's sockets; exit if there are none", kKeyGroup});
   unsigned most = 0;
+  std::string events;
   for (const CollectorEntry& entry : collectors) {
     flags.push_back({.name = "--collector." + std::string(entry.name),
                      .help = "Enable or disable the collector",
                      .group = kCollectorGroup,
                      .has_negation = true});
-    most = std::max(most, entry.most_made_up);
+    if (entry.most_made_up == 0) continue;
+    most = entry.most_made_up;
+    for (const CollectorOption& option : entry.options) {
+      if (option.name == "events") events = option.help;
+    }
   }
   flags.push_back({"--collector.disable-defaults", "", "Run only collectors that are enabled explicitly",
                    kCollectorGroup});
@@ -206,8 +211,8 @@ std::vector<Flag> flags_of(std::span<const CollectorEntry> collectors) {
                    .help = "Simulate N GPUs and read no real ones",
                    .group = kCollectorGroup,
                    .most = most});
-  flags.push_back({"--simulate-event", "TEXT", "Simulated failure, such as \"hang 1 after 5s\"; repeatable",
-                   kCollectorGroup});
+  flags.push_back(
+      {"--simulate-event", "TEXT", "Such as \"hang 1 after 5s\"; repeatable. " + events, kCollectorGroup});
   flags.push_back({"--help", "", "Print this help", kActionGroup});
   flags.push_back({"--version", "", "Print the version", kActionGroup});
   for (const auto& [action, flag] : action_flags()) flags.push_back(flag);
@@ -311,38 +316,38 @@ void apply(const Options& options, const config::Schema& schema, config::Config&
   events.insert(events.end(), options.simulate_events.begin(), options.simulate_events.end());
 }
 
-config::Loaded load_config(const Options& options, const config::Schema& schema, options::Places* places) {
+config::Loaded load_config(const Options& options, const config::Schema& schema) {
   std::string file = options.config_file;
   std::error_code error;
   if (file.empty() && std::filesystem::exists(kDefaultConfigFile, error)) file = kDefaultConfigFile;
   config::Loaded loaded =
-      file.empty() ? config::Loaded(config::defaults(schema)) : config::load_file(file, schema, places);
-  if (auto* config = std::get_if<config::Config>(&loaded)) apply(options, schema, *config);
+      file.empty() ? config::Loaded{config::defaults(schema)} : config::load_file(file, schema);
+  apply(options, schema, loaded.config);
   return loaded;
 }
 
 config::Loaded load_checked(const Options& options, const Clock& clock, jobs::KnownUsers& users,
                             std::vector<std::string>& notes) {
-  options::Places places;
-  config::Loaded loaded = load_config(options, schema(), &places);
-  auto* config = std::get_if<config::Config>(&loaded);
-  if (config == nullptr) return loaded;
-  std::vector<options::Problem> problems;
-  for (const CollectorEntry* entry : enabled_collectors(*config)) {
-    const auto problem = entry->check(context_of(*config, *entry, clock));
+  config::Loaded loaded = load_config(options, schema());
+  auto& [config, problems, places] = loaded;
+  for (const CollectorEntry* entry : enabled_collectors(config)) {
+    const std::string keys = "collectors." + std::string(entry->name) + ".";
+    const auto is_of_entry = [&](const options::Problem& it) { return it.key.starts_with(keys); };
+    if (std::ranges::any_of(problems, is_of_entry)) continue;  // the others may depend on that key
+    const auto problem = entry->check(context_of(config, *entry, clock));
     if (problem) problems.push_back(placed(*problem, *entry, places));
   }
-  check_users(*config, places, users, problems, notes);
-  check_names(*config, places, problems, notes);
+  check_users(config, places, users, problems, notes);
+  check_names(config, places, problems, notes);
+  std::ranges::stable_sort(problems, {}, &options::Problem::line);
   // Only the daemon may be allowed to read a private key.
   const bool is_for_daemon = options.action == Action::run || options.action == Action::check_config;
-  const std::string& web_file = config->of<HttpSettings>().config_file;
+  const std::string& web_file = config.of<HttpSettings>().config_file;
   if (is_for_daemon && !web_file.empty()) {
     for (options::Problem& problem : load_generation(web_file).file.problems) {
       problems.push_back(std::move(problem));
     }
   }
-  if (!problems.empty()) return problems;
   return loaded;
 }
 

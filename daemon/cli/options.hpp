@@ -73,12 +73,12 @@ std::variant<Options, Exit> parse_options(int argc, const char* const* argv,
 void apply(const Options& options, const config::Schema& schema, config::Config& config);
 
 /// Returns the configuration with the flags applied. The options may name a file, which must exist. Otherwise
-/// the default file is used if it exists, and otherwise the defaults. `places`, unless null, is filled in.
-config::Loaded load_config(const Options& options, const config::Schema& schema,
-                           options::Places* places = nullptr);
+/// the default file is used if it exists, and otherwise the defaults.
+config::Loaded load_config(const Options& options, const config::Schema& schema);
 
-/// Calls load_config() for the built-in collectors, then checks the collectors' own keys and whether the
-/// users of `jobs.users` exist. The users' uids are added to the list, so that the list works while the name
+/// Calls load_config() for the built-in collectors, then checks the collectors' own keys, the names of
+/// families, the web configuration and whether the users of `jobs.users` exist, also if the file has other
+/// problems. The users' uids are added to the list, so that the list works while the name
 /// service is down. Users whose lookup fails are accepted; `notes` names them. For the start and for every
 /// reload. Waits for the name service for at most KnownUsers::kPatience.
 config::Loaded load_checked(const Options& options, const Clock& clock, jobs::KnownUsers& users,

@@ -42,22 +42,22 @@ std::vector<std::string> obstacles(const WebGeneration& old, const WebGeneration
 
 WebAttempt load_generation(const std::string& file, const std::shared_ptr<const WebGeneration>& old) {
   WebAttempt attempt{config::web::load_file(file), nullptr};
-  auto& [settings, problems, notes, files] = attempt.file;
-  if (!problems.empty()) return attempt;
-  if (old != nullptr && old->settings == settings) {
+  auto& [settings, problems, notes, files, places] = attempt.file;
+  if (problems.empty() && old != nullptr && old->settings == settings) {
     attempt.generation = old;
     return attempt;
   }
   std::shared_ptr<const TlsContext> context;
   if (settings.tls) {
     Result<std::shared_ptr<const TlsContext>> tls = TlsContext::make(*settings.tls);
-    if (!tls) {
-      problems.push_back({file, 0, "tls_server_config", tls.error().message()});
-      return attempt;
+    if (tls) {
+      context = *std::move(tls);
+      notes.insert(notes.end(), context->warnings().begin(), context->warnings().end());
+    } else {
+      problems.push_back(places.problem("tls_server_config", 0, tls.error().message()));
     }
-    context = *std::move(tls);
-    notes.insert(notes.end(), context->warnings().begin(), context->warnings().end());
   }
+  if (!problems.empty()) return attempt;
   attempt.generation =
       std::make_shared<const WebGeneration>(WebGeneration{std::move(settings), std::move(context)});
   return attempt;

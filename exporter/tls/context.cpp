@@ -249,24 +249,26 @@ Result<LeafFacts> facts_of(std::string_view pem) {
                    .not_after = gnutls_x509_crt_get_expiration_time(leaf)};
 }
 
-/// The certificate with its key, and the CA of the clients, as GnuTLS holds them. The Error names the part
-/// that is wrong: the key, the pair, or the CA; the key is not part of it.
-Result<GnutlsCredentials> load_credentials(const TlsSettings& settings) {
-  gnutls_certificate_credentials_t raw = nullptr;
-  if (const int code = gnutls_certificate_allocate_credentials(&raw); code < 0) return gnutls_error(code);
-  GnutlsCredentials credentials(raw);
+/// The certificate with its key. The Error names the part that is wrong: the key or the pair; the key is not
+/// part of it.
+Result<Done> load_pair(gnutls_certificate_credentials_t credentials, const TlsSettings& settings) {
   const gnutls_datum_t certificate = datum(settings.certificate);
   const gnutls_datum_t key = datum(settings.key);
   const int code =
-      gnutls_certificate_set_x509_key_mem2(raw, &certificate, &key, GNUTLS_X509_FMT_PEM, nullptr, 0);
+      gnutls_certificate_set_x509_key_mem2(credentials, &certificate, &key, GNUTLS_X509_FMT_PEM, nullptr, 0);
   if (code == GNUTLS_E_CERTIFICATE_KEY_MISMATCH) return Error("the key does not belong to the certificate");
   if (code < 0) return gnutls_error(code).with("key");
-  if (settings.client_ca.empty()) return credentials;
+  return Done{};
+}
+
+/// The CA of the clients.
+Result<Done> load_ca(gnutls_certificate_credentials_t credentials, const TlsSettings& settings) {
+  if (settings.client_ca.empty()) return Done{};
   const gnutls_datum_t ca = datum(settings.client_ca);
-  const int count = gnutls_certificate_set_x509_trust_mem(raw, &ca, GNUTLS_X509_FMT_PEM);
+  const int count = gnutls_certificate_set_x509_trust_mem(credentials, &ca, GNUTLS_X509_FMT_PEM);
   if (count < 0) return gnutls_error(count).with("client CA");
   if (count == 0) return Error("client CA: contains no certificate");
-  return credentials;
+  return Done{};
 }
 
 bool must_verify(ClientAuth auth) {
@@ -342,20 +344,28 @@ bool has_trusted_issuer(gnutls_session_t session) {
 
 }  // namespace
 
+bool knows_cipher_suite(std::string_view name) noexcept { return find(kCipherSuites, name) != nullptr; }
+bool knows_curve(std::string_view name) noexcept { return find(kCurves, name) != nullptr; }
+
 // GnuTLS offers every combination of a key exchange and a cipher. Only one key exchange fits a certificate's
 // key, so a list of suites is offered exactly, without those for the other kind of key, which no handshake
 // could choose. The result is compared with the list. As in Go, the list does not apply if TLS 1.2 is
 // disabled. Otherwise TLS 1.3 offers only the listed ciphers, whereas Go offers all of TLS 1.3.
 Result<std::shared_ptr<const TlsContext>> TlsContext::make(const TlsSettings& settings) {
-  if (!settings.allowed_sans.empty() && settings.client_auth == ClientAuth::none) {
-    return Error("client_allowed_sans requires a client_auth_type that requests a certificate");
-  }
-  const Result<LeafFacts> leaf = facts_of(settings.certificate);
-  if (!leaf) return leaf.error().with("certificate");
+  gnutls_certificate_credentials_t credentials = nullptr;
+  if (const int code = gnutls_certificate_allocate_credentials(&credentials); code < 0)
+    return gnutls_error(code);
   const auto context = std::make_shared<TlsContext>();
-  Result<GnutlsCredentials> credentials = load_credentials(settings);
-  if (!credentials) return credentials.error();
-  context->credentials_ = *std::move(credentials);
+  context->credentials_.reset(credentials);
+  std::string problems;
+  const auto add = [&](const Error& error) { problems += (problems.empty() ? "" : "; ") + error.message(); };
+  if (!settings.allowed_sans.empty() && settings.client_auth == ClientAuth::none)
+    add(Error("client_allowed_sans requires a client_auth_type that requests a certificate"));
+  const Result<LeafFacts> leaf = facts_of(settings.certificate);
+  if (!leaf) add(leaf.error().with("certificate"));
+  if (const Result<Done> pair = load_pair(credentials, settings); leaf && !pair) add(pair.error());
+  if (const Result<Done> ca = load_ca(credentials, settings); !ca) add(ca.error());
+  if (!problems.empty()) return Error(problems);
   Result<Wish> wish = resolve(settings, leaf->key);
   if (!wish) return wish.error();
   if (Result<Done> fits = fit_versions(*wish, context->warnings_); !fits) return fits.error();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -30,12 +31,16 @@ using GnutlsPriority = GnutlsPtr<gnutls_priority_t, gnutls_priority_deinit>;
 using GnutlsCertificate = GnutlsPtr<gnutls_x509_crt_t, gnutls_x509_crt_deinit>;
 using GnutlsCredentials = GnutlsPtr<gnutls_certificate_credentials_t, gnutls_certificate_free_credentials>;
 
+/// Whether `cipher_suites` and `curve_preferences` may have the name.
+bool knows_cipher_suite(std::string_view name) noexcept;
+bool knows_curve(std::string_view name) noexcept;
+
 /// The TLS side of one generation of the web configuration: certificate, key, CA, versions, cipher suites and
 /// the policy for clients. Immutable; any thread. A connection holds the context that it was opened with, so
 /// a replaced certificate takes effect with the next connection.
 class TlsContext {
  public:
-  /// The Error states which key of `tls_server_config` is wrong, and never contains the private key.
+  /// The Error states which keys of `tls_server_config` are wrong, and never contains the private key.
   static Result<std::shared_ptr<const TlsContext>> make(const TlsSettings& settings);
 
   /// Prepares a server's session before its handshake; the context must outlive the session. Returns false if

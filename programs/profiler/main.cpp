@@ -21,7 +21,6 @@
 #include <string_view>
 #include <thread>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/descriptor.hpp"
@@ -287,13 +286,9 @@ int ask(Words& words) {
   const options::Section* const sections[] = {&kSection};
   const config::Schema schema{.sections = sections, .is_partial = true};
   const config::Loaded loaded = service::load_config(words.config_file, schema);
-  if (const auto* config = std::get_if<config::Config>(&loaded)) {
-    return ask(words.asked, config->of<Settings>());
-  }
-  for (const options::Problem& problem : std::get<1>(loaded)) {
+  for (const options::Problem& problem : loaded.problems)
     std::fprintf(stderr, "%s\n", to_string(problem).c_str());
-  }
-  return 2;
+  return loaded.problems.empty() ? ask(words.asked, loaded.config.of<Settings>()) : 2;
 }
 
 /// `gpumeter profile`: asks gpumeter-profiler for a profile and waits until it is over. Returns the exit

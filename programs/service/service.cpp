@@ -23,7 +23,6 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/folder.hpp"
@@ -155,27 +154,19 @@ std::optional<Options> parse_options(const Program& program, std::span<char* con
 }
 
 /// The program's section and those that all programs use; the rest of the file is the daemon's.
-using Loaded = std::variant<config::Config, std::vector<std::string>>;
-Loaded load(const Program& program, const Options& options) {
+config::Loaded load(const Program& program, const Options& options) {
   const options::Section* const sections[] = {program.part.options, &kPathSection, &kLogSection,
                                               &kSamplingSection};
   const config::Schema schema{.sections = sections, .is_partial = true};
   config::Loaded loaded = load_config(options.config_file, schema);
-  std::vector<std::string> problems;
-  if (const auto* found = std::get_if<std::vector<options::Problem>>(&loaded)) {
-    for (const options::Problem& problem : *found) problems.push_back(to_string(problem));
-    return problems;
-  }
-  auto& config = std::get<config::Config>(loaded);
   const std::vector<config::Key> keys = config::keys(schema);
   for (std::size_t i = 0; i < std::size(kOverrides); ++i) {
     const std::string& value = options.overrides[i];
     if (value.empty()) continue;
-    const auto complaint = config::set(keys, config, kOverrides[i].key, std::span(&value, 1));
-    if (complaint) problems.push_back(std::string(kOverrides[i].flag) + " " + complaint->text);
+    const auto complaint = config::set(keys, loaded.config, kOverrides[i].key, std::span(&value, 1));
+    if (complaint) loaded.problems.push_back({kOverrides[i].flag, 0, "", complaint->text});
   }
-  if (!problems.empty()) return problems;
-  return std::move(config);
+  return loaded;
 }
 
 /// What a program knows of the machine: it asks the daemon on the API's socket, and publishes the answers as
@@ -350,15 +341,15 @@ class Service {
   /// A bad file changes nothing.
   int reload() {
     systemd::notify_reloading(std::chrono::duration_cast<std::chrono::microseconds>(clock_.monotonic()));
-    Loaded loaded = load(program_, options_);
+    config::Loaded loaded = load(program_, options_);
     int code = 0;
-    if (const auto* problems = std::get_if<std::vector<std::string>>(&loaded)) {
-      for (const std::string& problem : *problems) {
-        log_.error("the configuration is rejected; the old one stays in force", {{"error", problem}});
-      }
-    } else if (auto& config = std::get<config::Config>(loaded); !(config == config_)) {
+    for (const options::Problem& problem : loaded.problems) {
+      log_.error("the configuration is rejected; the old one stays in force",
+                 {{"error", to_string(problem)}});
+    }
+    if (loaded.problems.empty() && !(loaded.config == config_)) {
       close();
-      config_ = std::move(config);
+      config_ = std::move(loaded.config);
       log_.configure(config_.of<Logging>());
       code = open();
       log_.info("the configuration was reloaded");
@@ -381,17 +372,16 @@ int serve(const Program& program, std::span<char* const> arguments) {
   int code = 0;
   const std::optional<Options> options = parse_options(program, arguments, code);
   if (!options) return code;
-  Loaded loaded = load(program, *options);
-  if (const auto* problems = std::get_if<std::vector<std::string>>(&loaded)) {
-    for (const std::string& problem : *problems) std::fprintf(stderr, "%s\n", problem.c_str());
-    return 2;
-  }
+  config::Loaded loaded = load(program, *options);
+  for (const options::Problem& problem : loaded.problems)
+    std::fprintf(stderr, "%s\n", to_string(problem).c_str());
+  if (!loaded.problems.empty()) return 2;
   Result<Signals> signals = Signals::block();
   if (!signals || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
     std::fprintf(stderr, "%s: signals or libcurl cannot be set up\n", program.name);
     return 1;
   }
-  Service service(program, *options, std::get<config::Config>(std::move(loaded)));
+  Service service(program, *options, std::move(loaded.config));
   code = service.run(*signals);
   if (service.left_behind()) _exit(code);
   return code;
@@ -443,7 +433,7 @@ config::Loaded load_config(const std::string& file, const config::Schema& schema
   std::error_code ignored;
   if (!file.empty()) return config::load_file(file, schema);
   if (std::filesystem::exists(kDefault, ignored)) return config::load_file(kDefault, schema);
-  return config::defaults(schema);
+  return {config::defaults(schema)};
 }
 
 int run(const Program& program, int argc, char** argv) {

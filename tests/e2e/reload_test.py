@@ -155,6 +155,16 @@ class RefusedTest(Folder):
                          'FILE:4: jobs.users: must be uids or existing user names; there is no user "nosuchuser"\n')
         self.assertIn("FILE:1: jobs.users: must be names or numbers from 0", self.check("jobs: {users: ['99999999999']}\n"))
 
+    def test_one_round_shows_all(self) -> None:
+        web = self.folder / "web.yml"
+        web.write_text("basic_auth_users: {dave: x}\nrate_limit: {burst: many}\n")
+        said = self.check(f"web: {{config_file: {web}}}\nlog: {{level: loud}}\nmetrics: {{include: [gpu_powr_watts]}}\njobs: {{users: [nosuchuser]}}\n"
+                          "collectors: {nvidia: {links: all}, intel: {nosuch: 1}}\n")
+        self.assertEqual([line.partition(": must")[0].partition(": no ")[0] for line in said.splitlines()],
+                         ["FILE:2: log.level", "FILE:3: metrics.include", "FILE:4: jobs.users",
+                          "FILE:5: collectors.intel.nosuch: unknown key; collectors.intel has enabled and ids_file", "FILE:5: collectors.nvidia.links",
+                          f"{web}:1: basic_auth_users.dave: hashedSecret too short to be a bcrypted password", f"{web}:2: rate_limit.burst"])
+
     def test_one_path_for_both_sockets(self) -> None:
         self.assertEqual(self.check("jobs:\n  socket: /run/a\n  stream_socket: /run/a\n"),
                          'FILE:3: jobs.stream_socket: must not be the path of the other socket, "/run/a"\n')

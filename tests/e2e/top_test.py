@@ -259,7 +259,7 @@ class TopTest(unittest.TestCase):
                     self.assertEqual(len(json.loads(stream.stdout.readline())["gpus"]), 2)
                 self.assertGreaterEqual(time.monotonic() - begin, 0.25)
                 daemon.stop()
-                wait_until(lambda: "Could not connect" in json.loads(stream.stdout.readline()).get("error", ""), "an error in the stream")
+                wait_until(lambda: "connect" in json.loads(stream.stdout.readline()).get("error", ""), "an error in the stream")
                 stream.stdout.close()
                 self.assertEqual(stream.wait(30), -signal.SIGPIPE, "it ends with its reader")
             gone = once(url, "--json", "--once")

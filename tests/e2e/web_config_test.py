@@ -293,7 +293,7 @@ class ReloadTest(Folder):
     def test_a_wrong_file_keeps_the_old_state(self) -> None:
         text = self.users.read_text()
         with Served(self.users, user=DAVE) as daemon:
-            for wrong in ("nonsense: 1\n", "basic_auth_users: {dave: x}\n", "tls_server_config: {cert_file: none, key_file: none}\n"):
+            for wrong in ("nonsense: 1\n", "basic_auth_users: {dave: x}\n", "tls_server_config: {cert_file: none, key: k}\n"):
                 self.write("users.yml", wrong)
                 wait_until(lambda: daemon.figures().one("gpumeter_web_config_last_reload_successful") == 0, "the metric")
                 self.assertEqual((daemon.ask("/metrics", DAVE), daemon.ask()), (200, 401))

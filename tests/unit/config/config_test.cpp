@@ -159,19 +159,14 @@ const Schema& known_keys() {
 
 Config good(const std::string& yaml) {
   auto loaded = load_text(yaml, "gpumeter.yaml", known_keys());
-  if (const auto* problems = std::get_if<std::vector<Problem>>(&loaded)) {
-    ADD_FAILURE() << to_string(problems->front());
-    return {};
-  }
-  return std::get<Config>(std::move(loaded));
+  if (!loaded.problems.empty()) ADD_FAILURE() << to_string(loaded.problems.front());
+  return std::move(loaded.config);
 }
 
 /// All problems, one a line; empty if the text is a valid configuration.
 std::string problems(const Loaded& loaded) {
   std::string text;
-  if (const auto* found = std::get_if<std::vector<Problem>>(&loaded)) {
-    for (const Problem& problem : *found) text += to_string(problem) + "\n";
-  }
+  for (const Problem& problem : loaded.problems) text += to_string(problem) + "\n";
   return text;
 }
 std::string problems(const std::string& yaml) { return problems(load_text(yaml, "g.yaml", known_keys())); }

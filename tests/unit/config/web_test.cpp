@@ -120,21 +120,21 @@ TEST_F(WebLoad, NamesFileLineAndKey) {
   EXPECT_NE(problems("a: [\n").find(": not valid YAML: "), std::string::npos);
   EXPECT_EQ(problems("junk\nmore junk\n"),
             "web.yml:1: not valid YAML: must be a map of keys, not \"junk more junk\"\n");
-  EXPECT_EQ(
-      problems("tls_server_config:\n  cert_filse: server.crt\n  key_file: 1\n  key_file: 2\nusers: {}\n"),
-      "web.yml:2: tls_server_config.cert_filse: unknown key; did you mean cert_file?\n"
-      "web.yml:4: tls_server_config.key_file: is set twice; keep one of them\n"
-      "web.yml:5: users: unknown key; there are basic_auth_users, http_server_config, rate_limit and "
-      "tls_server_config\n");
+  EXPECT_EQ(problems("tls_server_config:\n  cert_filse: server.crt\n  key_file: server.key\n  key_file: "
+                     "server.key\nusers: {}\n"),
+            "web.yml:2: tls_server_config.cert_filse: unknown key; did you mean cert_file?\n"
+            "web.yml:4: tls_server_config.key_file: is set twice; keep one of them\n"
+            "web.yml:5: users: unknown key; there are basic_auth_users, http_server_config, rate_limit and "
+            "tls_server_config\n");
   EXPECT_EQ(problems("http_server_config:\n  headers:\n    X-Frame-Options: [deny]\nrate_limit: {interval: "
                      "5, burst: x}"),
-            "web.yml:2: http_server_config.headers: has no text for \"X-Frame-Options\"\n"
+            "web.yml:3: http_server_config.headers.X-Frame-Options: must be a text, not a list\n"
             "web.yml:4: rate_limit.interval: must be a duration such as 100ms, 1s or 1m30s, not \"5\"\n"
             "web.yml:4: rate_limit.burst: must be a whole number from 0 to 1000000, not \"x\"\n");
   EXPECT_EQ(problems("rate_limit: {interval: -1s}"),
             "web.yml:1: rate_limit.interval: must be a duration such as 100ms, 1s or 1m30s, not \"-1s\"\n");
-  EXPECT_EQ(problems("basic_auth_users: {dave: x, dave: y}\n"),
-            "web.yml:1: basic_auth_users.dave: is set twice; keep one of them\n");
+  EXPECT_EQ(problems("basic_auth_users:\n  dave: " + std::string(kHash) + "\n  dave: " + kHash),
+            "web.yml:3: basic_auth_users.dave: is set twice; keep one of them\n");
 }
 
 TEST_F(WebLoad, ChecksHeaders) {
@@ -178,33 +178,66 @@ TEST_F(WebLoad, ChecksUsers) {
   }
 }
 
-// exporter-toolkit's order: certificate, key, CA, policy.
-TEST_F(WebLoad, ChecksTlsInOrder) {
+TEST_F(WebLoad, ReportsAllErrorsAtOnce) {
+  EXPECT_EQ(problems("tls_server_config:\n"
+                     "  cert_file: none.crt\n"
+                     "  key_file: [server.key]\n"
+                     "  client_auth_type: Sometimes\n"
+                     "  min_version: 1.2\n"
+                     "  cipher_suites:\n"
+                     "    - TLS_AES_128_GCM_SHA256\n"
+                     "    - TLS_RSA_WITH_RC4_128_SHA\n"
+                     "  curve_preferences: CurveP256\n"
+                     "  prefer_server_cipher_suites: \"true\"\n"
+                     "http_server_config:\n"
+                     "  http2: 1\n"
+                     "  headers:\n"
+                     "    X-Frame-Options: allow\n"
+                     "    Server: gpus\n"
+                     "basic_auth_users:\n"
+                     "  dave: secret\n"
+                     "  erin:\n"
+                     "rate_limit:\n"
+                     "  burst: \"5\"\n"
+                     "  intervall: 1s\n"),
+            "web.yml:2: tls_server_config.cert_file: none.crt cannot be read: No such file or directory\n"
+            "web.yml:3: tls_server_config.key_file: must be a text, not a list\n"
+            "web.yml:4: tls_server_config.client_auth_type: invalid ClientAuth: must be NoClientCert, "
+            "RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or "
+            "RequireAndVerifyClientCert, not \"Sometimes\"\n"
+            "web.yml:5: tls_server_config.min_version: unknown TLS version; must be TLS10, TLS11, TLS12 or "
+            "TLS13, not \"1.2\"\n"
+            "web.yml:8: tls_server_config.cipher_suites: unknown cipher: TLS_RSA_WITH_RC4_128_SHA\n"
+            "web.yml:9: tls_server_config.curve_preferences: must be a list of texts, not \"CurveP256\"\n"
+            "web.yml:10: tls_server_config.prefer_server_cipher_suites: must be true or false, not the text "
+            "\"true\"\n"
+            "web.yml:12: http_server_config.http2: must be true or false, not \"1\"\n"
+            "web.yml:14: http_server_config.headers.X-Frame-Options: invalid value for this header: must be "
+            "deny or sameorigin, not \"allow\"\n"
+            "web.yml:15: http_server_config.headers.Server: HTTP header \"Server\" can not be configured; "
+            "allowed are Strict-Transport-Security, X-Content-Type-Options, X-Frame-Options, "
+            "X-XSS-Protection and Content-Security-Policy\n"
+            "web.yml:17: basic_auth_users.dave: hashedSecret too short to be a bcrypted password\n"
+            "web.yml:18: basic_auth_users.erin: must be a text, not empty\n"
+            "web.yml:20: rate_limit.burst: must be a whole number from 0 to 1000000, not the text \"5\"\n"
+            "web.yml:21: rate_limit.intervall: unknown key; did you mean interval?\n");
+}
+
+TEST_F(WebLoad, ChecksTheKeysOfTlsTogether) {
   const auto problem = [&](const std::string& keys) { return problems("tls_server_config: {" + keys + "}"); };
-  EXPECT_EQ(problem("cert_file: '', key_file: '', client_auth_type: x"),
-            "web.yml:1: tls_server_config: missing one of cert or cert_file\n");
-  EXPECT_EQ(problem("cert_file: none, key: ''"),
+  EXPECT_EQ(problem("cert_file: '', key_file: '', client_auth_type: NoClientCert"),
+            "web.yml:1: tls_server_config: missing one of cert or cert_file\n"
             "web.yml:1: tls_server_config: missing one of key or key_file\n");
-  EXPECT_EQ(problem("cert_file: none, key_file: none"),
-            "web.yml:1: tls_server_config.cert_file: none cannot be read: No such file or directory\n");
-  EXPECT_EQ(problem("cert_file: server.crt, key_file: none, client_auth_type: x"),
-            "web.yml:1: tls_server_config.key_file: none cannot be read: No such file or directory\n");
-  EXPECT_EQ(problem("cert_file: server.crt, key_file: server.key, client_ca_file: none, client_auth_type: x"),
-            "web.yml:1: tls_server_config.client_ca_file: none cannot be read: No such file or directory\n");
   EXPECT_EQ(
-      problem("cert_file: server.crt, key_file: server.key, client_ca_file: ca.pem, client_auth_type: x"),
-      "web.yml:1: tls_server_config.client_auth_type: invalid ClientAuth: \"x\"; must be NoClientCert, "
-      "RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert\n");
-  EXPECT_EQ(
-      problem("cert_file: server.crt, key_file: server.key, client_ca_file: /dev/null"),
+      problem("cert_file: none, key_file: none, client_ca_file: none"),
+      "web.yml:1: tls_server_config.cert_file: none cannot be read: No such file or directory\n"
+      "web.yml:1: tls_server_config.key_file: none cannot be read: No such file or directory\n"
+      "web.yml:1: tls_server_config.client_ca_file: none cannot be read: No such file or directory\n"
       "web.yml:1: tls_server_config: client CA's have been configured without a Client Auth Policy; set "
       "client_auth_type or remove the CA\n");
-  EXPECT_EQ(problem("cert_file: server.crt, key_file: server.key, min_version: TLS111"),
-            "web.yml:1: tls_server_config.min_version: unknown TLS version; must be TLS10, TLS11, TLS12 or "
-            "TLS13, not "
-            "\"TLS111\"\n");
-  EXPECT_EQ(problem("cert_file: ., key_file: server.key"),
-            "web.yml:1: tls_server_config.cert_file: . cannot be read: Is a directory\n");
+  EXPECT_EQ(problem("cert_file: ., key_file: server.key, min_version: TLS13, max_version: TLS12"),
+            "web.yml:1: tls_server_config.cert_file: . cannot be read: Is a directory\n"
+            "web.yml:1: tls_server_config.max_version: must not be below min_version\n");
 }
 
 TEST_F(WebLoad, ReportsAMissingFile) {

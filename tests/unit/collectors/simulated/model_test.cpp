@@ -55,7 +55,8 @@ TEST(SimulatedEvent, EveryListedVerbIsOne) {
 
 TEST(SimulatedEvent, AnErrorNamesTheTextAndWhatWouldBeRight) {
   const std::string form =
-      R"(must be "VERB DEVICE after TIME [for TIME]", such as "lose 0 after 30s for 10s")";
+      R"(must be "VERB DEVICE after TIME [for TIME]", such as "lose 0 after 30s for 10s"; VERB is one of )" +
+      std::string(kVerbList);
   EXPECT_EQ(error_of(""), R"(event "": )" + form);
   EXPECT_EQ(error_of("hang 0"), R"(event "hang 0": )" + form);
   EXPECT_EQ(error_of("hang 0 in 5s"), R"(event "hang 0 in 5s": )" + form);

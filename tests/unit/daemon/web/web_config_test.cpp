@@ -49,6 +49,18 @@ TEST_F(WebConfigTest, ABadFileIsAnErrorAtTheStart) {
                   .starts_with(file_.string() + ":1: nonsense: unknown key"));
 }
 
+TEST_F(WebConfigTest, TheCertificateIsCheckedBesideTheRest) {
+  write(
+      "basic_auth_users: {dave: x}\n\ntls_server_config: {cert: C, key: K, client_ca: A, client_auth_type: "
+      "RequestClientCert}\n");
+  const auto problems = load_generation(file_).file.problems;
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_TRUE(problems[0].text.starts_with("hashedSecret too short"));
+  EXPECT_EQ(problems[1].line, 3);
+  EXPECT_TRUE(problems[1].text.starts_with("certificate: ")) << problems[1].text;
+  EXPECT_NE(problems[1].text.find("; client CA: "), std::string::npos) << problems[1].text;
+}
+
 TEST_F(WebConfigTest, ABadFileLaterKeepsTheOldState) {
   write("");
   const auto web = open();

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness import BINARY, ROOT, Daemon, free_port, wait_until
@@ -31,6 +31,7 @@ change:
     processes: {{compute: [{{pid: 4711, memory: 900 MiB, sm: 0, present: {present}}}], graphics: []}}
 """
 FEW_RUNS = {"GPUMETER_BENCHMARK_SLICE": "20ms"}  # of each test, so that most of the time goes to the verification
+FLOPS = ("flops", "fp32")
 EXIT_OK, EXIT_FAILED, EXIT_GAVE_WAY, EXIT_NOT_MEASURED = 0, 1, 3, 4
 
 if not any(Path("/etc/OpenCL/vendors").glob("pocl*")):
@@ -79,12 +80,18 @@ class BenchmarkTest(unittest.TestCase):
             finally:
                 path.unlink()
 
+    def too_late(self, found: dict, test: str) -> None:
+        """On a busy machine the time may end before the test."""
+        self.assertIn("the time was over", " ".join(found["notes"]), f"{test}: {found}")
+
     def working_child(self, process: subprocess.Popen[str]) -> None:
         """Waits until the process that computes has PoCL's kernels."""
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
 
         def has_opencl() -> bool:
-            return any("libpocl" in Path(f"/proc/{pid}/maps").read_text() for pid in children.read_text().split())
+            with suppress(FileNotFoundError):  # one has just ended
+                return any("libpocl" in Path(f"/proc/{pid}/maps").read_text() for pid in children.read_text().split())
+            return False
         wait_until(has_opencl, "the process that computes")
 
     def test_results(self) -> None:
@@ -93,13 +100,14 @@ class BenchmarkTest(unittest.TestCase):
             lines = jobs.recv(65536).decode().splitlines()
         self.assertEqual((found["uuid"], found["status"], found["failures"]), (UUID, "ok", []))
         results = {(each["quantity"], each["kind"]): each["value"] for each in found["results"]}
-        for wanted in (("flops", "fp32"), ("memory_bandwidth", "read"), ("memory_bandwidth", "write"), ("memory_bandwidth", "copy"),
+        for wanted in (FLOPS, ("memory_bandwidth", "read"), ("memory_bandwidth", "write"), ("memory_bandwidth", "copy"),
                        ("memory_bandwidth", "triad"), ("transfer", "host_to_device"), ("transfer", "device_to_host")):
-            if wanted not in results:  # a busy machine
-                self.assertIn("the time was over", " ".join(found["notes"]), wanted)
-                continue
-            self.assertGreater(results[wanted], 1e6, wanted)
-        self.assertIn(f"gpu.benchmark.flops:{results['flops', 'fp32']:.6g}|g|#uuid:{UUID},dtype:fp32,backend:opencl", lines)
+            if wanted in results:
+                self.assertGreater(results[wanted], 1e6, wanted)
+            else:
+                self.too_late(found, " ".join(wanted))
+        if FLOPS in results:
+            self.assertIn(f"gpu.benchmark.flops:{results[FLOPS]:.6g}|g|#uuid:{UUID},dtype:fp32,backend:opencl", lines)
         self.assertIn(f"gpu.benchmark.failed:0|g|#uuid:{UUID}", lines)
         self.assertEqual(len(lines), len(results) + 2)
         kept = json.loads((self.folder / f"{UUID}.json").read_text())
@@ -112,7 +120,8 @@ class BenchmarkTest(unittest.TestCase):
             lines = jobs.recv(65536).decode().splitlines()
         self.assertEqual(found["status"], "failed")
         for test in ("gemm fp32", "memory read", "memory write", "memory copy", "memory triad", "transfer device_to_host"):
-            self.assertTrue(any(failure.startswith(test + ": ") for failure in found["failures"]), f"{test}: {found}")
+            if not any(failure.startswith(test + ": ") for failure in found["failures"]):
+                self.too_late(found, test)
         self.assertEqual([line.split("|")[0] for line in lines][0], "gpu.benchmark.failed:1")
         self.assertEqual(len(lines), 2, "no rates of a device that computes wrong results")
 
@@ -132,7 +141,8 @@ class BenchmarkTest(unittest.TestCase):
         self.assertEqual(wanting.returncode, 0)
 
     def test_gives_way_to_a_process_on_the_gpu(self) -> None:
-        self.gave_way(self.start(scenario=self.scenario("soon", "{steps: [[0, no], [1.5, yes]]}")), "process 4711 uses the GPU")
+        # Long after it has looked whether the GPU is idle, also on a busy machine.
+        self.gave_way(self.start(scenario=self.scenario("soon", "{steps: [[0, no], [5, yes]]}")), "process 4711 uses the GPU")
 
     def test_gives_way_to_a_signal(self) -> None:
         running = self.start()

@@ -22,6 +22,7 @@ from pki import Pki
 WATCHDOG_SECONDS = 4.0  # pinged in half of it, and then as late as the probe before may take, 1 s
 ATTACK_SECONDS = 10
 DEADLINE = 10  # s, for a request
+PATIENCE = 0.25  # s, for which no flood replaces a connection without a request
 
 
 def connect(port: int) -> socket.socket:
@@ -39,10 +40,11 @@ def seconds_until_closed(client: socket.socket, began: float) -> float:
 
 class Scraper:
     """A scrape after the other until the end of the block, every 20 ms, each on a connection of its own. With `late`, it sends its
-    request that many seconds after it has connected, as a program does that is off its processor meanwhile."""
+    request that many seconds after it has connected, as a program does that is off its processor meanwhile. On a busy machine that
+    may become more than the daemon's patience, after which a connection without a request may end: such a scrape is counted as `away`."""
 
     def __init__(self, daemon: Daemon, late: float = 0):
-        self.daemon, self.late, self.seconds, self.lost, self.over = daemon, late, [], [], threading.Event()
+        self.daemon, self.late, self.seconds, self.lost, self.away, self.over = daemon, late, [], [], 0, threading.Event()
 
     def __enter__(self) -> "Scraper":
         self.thread = threading.Thread(target=self.scrape)
@@ -50,13 +52,19 @@ class Scraper:
         return self
 
     def status(self) -> int:
+        self.is_away = False
         if not self.late:
             return self.daemon.fetch("/metrics").status
         with connect(self.daemon.port) as raw:
-            time.sleep(self.late)
-            with self.daemon.tls.wrap_socket(raw, server_hostname="localhost") if self.daemon.tls else raw as client:
+            began = time.monotonic()
+            try:
+                time.sleep(self.late)
+                client = self.daemon.tls.wrap_socket(raw, server_hostname="localhost") if self.daemon.tls else raw
                 client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-                head = client.recv(65536)
+                with client:
+                    head = client.recv(65536)
+            finally:
+                self.is_away = time.monotonic() - began > PATIENCE
         return int(head.split()[1]) if head else 0
 
     def scrape(self) -> None:
@@ -67,7 +75,9 @@ class Scraper:
             except OSError as error:
                 status = error
             self.seconds.append(time.monotonic() - began)
-            if status != 200:
+            if status != 200 and self.is_away:
+                self.away += 1
+            elif status != 200:
                 self.lost.append(status)
 
     def __exit__(self, *_: object) -> None:
@@ -75,7 +85,7 @@ class Scraper:
         self.thread.join()
 
     def __str__(self) -> str:
-        return f"{len(self.seconds)} scrapes, {len(self.lost)} lost, longest {max(self.seconds) * 1000:.1f} ms"
+        return f"{len(self.seconds)} scrapes, {len(self.lost)} lost, {self.away} lost while it was away, longest {max(self.seconds) * 1000:.1f} ms"
 
 
 class AttackTest(unittest.TestCase):

@@ -5,7 +5,7 @@ usage: run.py BUILD_FOLDER LOG CTEST_ARGUMENT...
 
 Many of the tests wait for real programs, sockets and clocks beside each other on few cores: one of two thousand may then wait too briefly. A test
 that also fails alone fails the run, and so does any report of a sanitizer, which is never a matter of time. LOG gets the output; its last lines
-are ctest's summary, after the failed checks of GoogleTest, which the long output above them would hide.
+are ctest's summary, after the failed checks of GoogleTest, which the long output above them would hide, and the slowest tests.
 """
 import re
 import subprocess
@@ -13,6 +13,7 @@ import sys
 
 SANITIZER = re.compile(rb"ERROR: AddressSanitizer|ERROR: LeakSanitizer|WARNING: ThreadSanitizer|: runtime error: ")
 FAILED_CHECK = re.compile(rb"^(?:.*: Failure$|\[  FAILED  \] .*|FAIL: .*|ERROR: .*)")
+TIME = re.compile(rb"Test +#\d+: (\S+) .* (\d+\.\d+) sec")
 AROUND = 6  # lines after a failed check: the expected and the actual values
 
 
@@ -39,10 +40,18 @@ def summary(output: bytes) -> bytes:
     return output[output.rfind(b"\n", 0, output.rfind(b"tests passed")) + 1:]
 
 
+def slowest(output: bytes) -> bytes:
+    times = sorted(((float(seconds), name) for name, seconds in TIME.findall(output)), reverse=True)[:10]
+    return b"The slowest tests, in seconds: " + b", ".join(b"%s %.0f" % (name, seconds) for seconds, name in times) + b"\n"
+
+
 def main() -> int:
     build, path, *arguments = sys.argv[1:]
     with open(path, "wb") as log:
         status, output = ctest(build, log, *arguments)
+        for target in (sys.stdout.buffer, log):
+            target.write(slowest(output))
+            target.flush()
         if status == 0:
             return 0
         print(f"== the failed checks:\n{failed_checks(output)}", flush=True)
@@ -52,7 +61,7 @@ def main() -> int:
         status, again = ctest(build, log, "--rerun-failed", "--no-tests=error")
         print(f"== the failed checks:\n{failed_checks(again)}" if status else "== all passed alone; the first summary is that of the whole run", flush=True)
         for target in (sys.stdout.buffer, log):
-            target.write(summary(output) + summary(again))
+            target.write(summary(output) + slowest(output) + summary(again))
             target.flush()
     return status
 

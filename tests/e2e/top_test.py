@@ -231,7 +231,7 @@ class TopTest(unittest.TestCase):
             self.assertRegex(next(line for line in lines if line.startswith("  0 ")), r"^  0 \w+ +Simulated GPU +\d+% .* \d+/450 ")
             self.assertFalse([line for line in lines if line != line.rstrip() or "\x1b" in line])
             self.assertLessEqual(max(map(len, lines)), 160)
-            full = subprocess.run(f"{TOP} --url 127.0.0.1:{daemon.port} >/dev/full", shell=True, capture_output=True, text=True, timeout=60)
+            full = subprocess.run(["sh", "-c", 'exec "$0" "$@" >/dev/full', TOP, "--url", f"127.0.0.1:{daemon.port}"], capture_output=True, text=True, timeout=60)
             self.assertEqual(full.returncode, 1)
             self.assertIn("stdout cannot be written", full.stderr)
 

@@ -16,6 +16,7 @@ DROP_INS = sorted((ROOT / "packaging/systemd").glob("*.conf"))
 UNITS = ("gpumeter.service", "gpumeter.socket", "gpumeter-jobs.socket", "gpumeter-benchmark.service", "gpumeter-benchmark.timer",
          "gpumeter-held.service", "gpumeter-held.timer", "gpumeter-nccl.service", "gpumeter-nccl-files.service",
          "gpumeter-profiler.service", "gpumeter-profiler.socket", "gpumeter-servers.service")
+PROGRAMS = ("gpumeter", "gpumeter-benchmark", "gpumeter-held", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers")
 MOST_EXPOSED = 20  # tenths
 
 if not shutil.which("systemd-analyze"):
@@ -31,17 +32,13 @@ def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
 class UnitTest(unittest.TestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
-        service = (ROOT / "systemd/gpumeter.service").read_text()
-        # Only for the test that the program exists: it is not installed here.
-        (self.folder / "gpumeter.service").write_text(service.replace("/usr/bin/gpumeter", BINARY))
-        benchmark = (ROOT / "systemd/gpumeter-benchmark.service").read_text()
-        (self.folder / "gpumeter-benchmark.service").write_text(benchmark.replace("/usr/bin/gpumeter-benchmark", f"{BINARY}-benchmark"))
-        held = (ROOT / "systemd/gpumeter-held.service").read_text()
-        (self.folder / "gpumeter-held.service").write_text(held.replace("/usr/sbin/gpumeter-held", f"{BINARY}-held"))
-        for name, program in (("gpumeter-nccl.service", "nccl"), ("gpumeter-nccl-files.service", "nccl"),
-                              ("gpumeter-profiler.service", "profiler"), ("gpumeter-servers.service", "servers")):
-            text = (ROOT / "systemd" / name).read_text()
-            (self.folder / name).write_text(text.replace(f"/usr/bin/gpumeter-{program}", f"{BINARY}-{program}"))
+        # Only for the test that the programs exist: they are not installed here. A unit's line ends a path at its first space.
+        for program in PROGRAMS:
+            (self.folder / program).symlink_to(Path(BINARY).with_name(program))
+        for unit in UNITS:
+            if unit.endswith(".service"):
+                text = (ROOT / "systemd" / unit).read_text()
+                (self.folder / unit).write_text(re.sub(r"/usr/s?bin/(?=gpumeter)", f"{self.folder}/", text))
         for unit in UNITS:
             if not unit.endswith(".service"):
                 shutil.copy(ROOT / "systemd" / unit, self.folder)

@@ -4,6 +4,7 @@ Prometheus and Alertmanager. Only paths, ports and steps that need root or syste
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -48,13 +49,14 @@ class Machine:
         self.servers: dict[str, subprocess.Popen] = {}
         self.ports = {10478: gpumeter, 9090: free_port(), 9093: free_port()}
         self.etc.mkdir()
+        (folder / "packaging").symlink_to(ROOT / "packaging")  # ROOT may have a space in its name, and the commands quote nothing
         for name, script in SHIMS.items():
             (folder / name).write_text("#!/bin/sh\n" + script)
             (folder / name).chmod(0o755)
 
     def here(self, text: str) -> str:
         text = text.replace("/etc/prometheus", str(self.etc))
-        text = re.sub(r"/usr/share/gpumeter/(prometheus|mixin)", rf"{ROOT}/packaging/\1", text)
+        text = re.sub(r"/usr/share/gpumeter/(prometheus|mixin)", rf"{self.folder}/packaging/\1", text)
         return re.sub(r"localhost:(\d+)", lambda m: f"localhost:{self.ports.get(int(m[1]), m[1])}", text)
 
     def run(self, commands: str) -> str:
@@ -164,7 +166,7 @@ class FireDrillTest(unittest.TestCase):
         return text.replace("/usr/share/gpumeter", str(self.folder))
 
     def start(self, command: str) -> None:
-        command = re.sub("^gpumeter ", f"{BINARY} ", self.here(command)).replace("$(mktemp -d)", f"$(mktemp -d -p {self.folder})")
+        command = re.sub("^gpumeter ", f"{shlex.quote(str(BINARY))} ", self.here(command)).replace("$(mktemp -d)", f"$(mktemp -d -p {self.folder})")
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(["bash", "-c", f"exec {command}"], stdout=log, stderr=log)
         self.addCleanup(process.wait)

@@ -43,8 +43,9 @@ NO_FAMILIES = {"gpu_busy_percent", "gpu_metrics", "gpu_stats", "gpu_cache_usage_
 NO_PROGRAMS = {"gpumeter-fleet", "gpumeter-gpu", "gpumeter-jobs", "gpumeter-pages"}
 SCRIPTS = {"gpumeter-prolog", "gpumeter-epilog", "gpumeter-task-prolog", "gpumeter-health", "gpumeter-job-cost", "gpumeter-npd",
            "gpumeter-generator", "gpumeter-import", "gpumeter-nccl-files"}
-# A document that a program, a unit, a man page, an alert or a comment names, with an anchor or a quoted heading.
-NAMED_PAGE = re.compile(r'''(?:docs|doc/gpumeter|share/gpumeter)/([a-z-]+\.md)(?:#([\w-]+)|,? \\?"([A-Z][^"\\]+))?''')
+# A document that a program, a unit, a man page, an alert or a comment names, with an anchor or a quoted heading. /runbooks of a daemon is
+# docs/runbooks.md.
+NAMED_PAGE = re.compile(r'''(?:docs|doc/gpumeter|share/gpumeter|\}\}|:10478)/([a-z-]+\.md|runbooks(?=#))(?:#([\w-]+)|,? \\?"([A-Z][^"\\]+))?''')
 SOURCES = ("base", "collectors", "config", "daemon", "exporter", "packaging", "programs", "systemd", "tests")
 
 
@@ -195,7 +196,7 @@ class DocsLinksTest(unittest.TestCase):
         for file in source_files():
             for name, anchor, heading in NAMED_PAGE.findall(file.read_bytes().decode(errors="replace")):
                 checked += 1
-                page = ROOT / "docs" / ("README.md" if name == "index.md" else name)
+                page = ROOT / "docs" / {"index.md": "README.md", "runbooks": "runbooks.md"}.get(name, name)
                 if not page.exists() or (anchor or heading) and anchor_of(anchor or heading) not in anchors(page):
                     wrong.append(f"{file.relative_to(ROOT)}: {name} {anchor or heading}")
         self.expect("pages in the source", wrong, checked, 150)

@@ -17,8 +17,10 @@
 
 #include "base/program.hpp"
 #include "build_info.hpp"
+#include "collectors/api/event_ledger.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/join/facts_json.hpp"
+#include "collectors/kernel/part.hpp"
 #include "config/config.hpp"
 #include "daemon/bus/bus.hpp"
 #include "daemon/cli/docs.hpp"
@@ -168,7 +170,7 @@ Result<Done> App::start() {
   std::vector<Fleet::Addition> collectors;
   for (const CollectorEntry& entry : builtin_collectors()) {
     if (is_enabled(entry, config))
-      collectors.push_back({&entry, context_of(config, entry, clock_, machine_.drm_users)});
+      collectors.push_back({&entry, context_of(config, entry, clock_, machine_.drm_users, machine_.events)});
   }
   fleet_->add(std::move(collectors));
   return Done{};
@@ -180,6 +182,7 @@ void App::make_fleet(const config::Config& config) {
       workload_settings_of(config, clock_, [this](std::uint32_t uid) { return user_names_.of(uid); });
   workload_costs_ = workloads.costs;
   machine_.device_labels = config.of<DeviceLabels>();
+  machine_.events = std::make_shared<EventLedger>(clock_, kernel::describe);
   machine_.history = &history_;
   machine_.live = &live_;
   if (workloads.book) machine_.workloads = std::make_shared<const WorkloadSettings>(workloads);
@@ -454,7 +457,7 @@ void App::apply(const config::Config& wanted) {
     const bool is_on = is_enabled(entry, wanted);
     if (was_on && (!is_on || !same)) fleet_->remove(name, clock_.monotonic() + kStopCollector);
     if (is_on && (!was_on || !same))
-      fleet_->add({{&entry, context_of(wanted, entry, clock_, machine_.drm_users)}});
+      fleet_->add({{&entry, context_of(wanted, entry, clock_, machine_.drm_users, machine_.events)}});
   }
 }
 

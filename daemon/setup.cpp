@@ -65,11 +65,12 @@ std::vector<const CollectorEntry*> enabled_collectors(const config::Config& conf
 }
 
 CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock,
-                            std::shared_ptr<DrmUsers> drm_users) {
+                            std::shared_ptr<DrmUsers> drm_users, std::shared_ptr<EventLedger> events) {
   const Paths& paths = config.of<Paths>();
   CollectorContext context{paths.sysfs, paths.procfs, &clock,
                            config.collectors.at(std::string(entry.name)).options};
   context.drm_users = std::move(drm_users);
+  context.events = std::move(events);
   return context;
 }
 

@@ -26,7 +26,8 @@ bool is_enabled(const CollectorEntry& entry, const config::Config& config);
 std::vector<const CollectorEntry*> enabled_collectors(const config::Config& config);
 
 CollectorContext context_of(const config::Config& config, const CollectorEntry& entry, const Clock& clock,
-                            std::shared_ptr<DrmUsers> drm_users = nullptr);
+                            std::shared_ptr<DrmUsers> drm_users = nullptr,
+                            std::shared_ptr<EventLedger> events = nullptr);
 FleetSettings fleet_settings_of(const config::Config& config);
 /// Creates a new book and ledger if workloads are enabled. `clock` must outlive them.
 WorkloadSettings workload_settings_of(const config::Config& config, const Clock& clock, UserName user_name);

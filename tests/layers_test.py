@@ -44,7 +44,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "programs/top": ["base", "programs/client"],
     "collectors/attribution": ["base", "collectors/api", "collectors/sources", "exporter/store"],
     "collectors/grpc": ["base"],
-    "collectors/part": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "collectors/grpc", "exporter/store"],
+    "collectors/part": ["base", "collectors/api", "collectors/events/catalogue", "collectors/events/line", "collectors/sources", "collectors/attribution", "collectors/grpc", "exporter/store"],
     "collectors/jobs": ["base", "collectors/api", "collectors/sources", "collectors/attribution", "exporter/store"],
     "programs/benchmark": ["base", "collectors/api", "collectors/sources", "collectors/*", "programs/client"],
     "programs/held": ["base", "collectors/attribution"],  # without threads, root's

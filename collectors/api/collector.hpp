@@ -22,6 +22,8 @@
 
 namespace gpumeter {
 
+class EventLedger;
+
 /// How often a row is read. The config sets the intervals (`sampling`). `once` is the first pass after each
 /// attach, for values that do not change while a driver is loaded.
 enum class Tier : std::uint8_t { fast, normal, slow, once };
@@ -140,6 +142,7 @@ struct CollectorContext {
       options;                                      ///< its own config keys, checked against its schema
   std::shared_ptr<HangingCalls> hanging = nullptr;  ///< outlives collectors; null: each collector has its own
   std::shared_ptr<DrmUsers> drm_users = nullptr;    ///< outlives collectors; null: clients are not scanned
+  std::shared_ptr<EventLedger> events = nullptr;    ///< what drivers report goes there; may be null
 };
 
 /// A key of `collectors.<name>` in addition to `enabled`.

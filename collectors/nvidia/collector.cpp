@@ -166,7 +166,7 @@ std::optional<OptionProblem> check_nvidia(const CollectorContext& context) {
 
 Result<std::unique_ptr<Collector>> open_nvidia(const CollectorContext& context) {
   NvidiaOptions options{option(context, kNvidiaOptions[0]), option(context, kNvidiaOptions[1]) == "each",
-                        context.procfs_root};
+                        context.procfs_root, context.events};
   return std::unique_ptr<Collector>(std::make_unique<NvidiaCollector>(context, std::move(options)));
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "collectors/api/event_ledger.hpp"
 #include "collectors/nvidia/identity.hpp"
 
 namespace gpumeter::nvidia {
@@ -57,6 +58,7 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   const bool has_listener = has_events((*session)->functions());
   event_types_ = has_listener ? types.value_or(event_types_) & heard_types() : 0;
   is_open_troubled_ = target.caller.was_troubled();
+  pci_address_ = info.pci_address;
   listen(info.uuid);
   if (std::exchange(was_lost_, false)) events_->count(Event::returned);
   return Done{};
@@ -73,11 +75,21 @@ void NvidiaContext::listen(const std::string& uuid) {
                        listened_types_ == event_types_;
   if (is_same) return;
   stop_listening();
-  caller.session()->listener().listen({caller.device(), event_types_, uuid, events_});
+  caller.session()->listener().listen(
+      {caller.device(), event_types_, uuid, events_, pci_address_, options_.ledger});
   caller.session()->operational().listen(uuid, events_);
   listened_session_ = caller.session();
   listened_device_ = caller.device();
   listened_types_ = event_types_;
+}
+
+// The log reports XIDs also while the library refuses to, and those of the time before the start.
+void NvidiaContext::count_logged_xids() {
+  if (options_.ledger == nullptr) return;
+  options_.ledger->take_xids(
+      pci_address_, [this](std::uint64_t xid, unsigned instance, std::uint64_t times, Nanoseconds last) {
+        events_->count_logged_xid(xid, instance, times, last);
+      });
 }
 
 void NvidiaContext::stop_listening() noexcept {
@@ -193,6 +205,7 @@ bool NvidiaContext::is_lost() const noexcept {
 }
 
 Readiness NvidiaContext::begin_pass(const Pass& pass) noexcept {
+  count_logged_xids();
   const bool is_time = pass.tier == Tier::normal && !mig_fingerprint_.empty();
   if ((was_told_of_new_partitions() || is_time) && !is_lost() && has_new_partitions())
     was_divided_anew_ = true;

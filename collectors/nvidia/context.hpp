@@ -118,9 +118,10 @@ class NvmlTarget {
 
 /// The collector's configuration.
 struct NvidiaOptions {
-  std::string library;     ///< path or file name of NVML
-  bool each_link = false;  ///< each NVLink by itself, in addition to the sums
-  std::string procfs{};    ///< "/proc", for the host's memory if the GPU has none of its own
+  std::string library;                    ///< path or file name of NVML
+  bool each_link = false;                 ///< each NVLink by itself, in addition to the sums
+  std::string procfs{};                   ///< "/proc", for the host's memory if the GPU has none of its own
+  std::shared_ptr<EventLedger> ledger{};  ///< of the events of all sources; null: none
 };
 
 /// One open GPU: NVML's handles, and the results of this pass. Readers (readers/) hold references to it and
@@ -213,6 +214,7 @@ class NvidiaContext {
   bool is_lost() const noexcept;
   void close_sources() noexcept;
   void listen(const std::string& uuid);
+  void count_logged_xids();
   void stop_listening() noexcept;
   bool opens_well();
   bool has_new_partitions() noexcept;
@@ -224,6 +226,7 @@ class NvidiaContext {
 
   NvidiaOptions options_;
   std::shared_ptr<DeviceEvents> events_ = std::make_shared<DeviceEvents>();
+  std::string pci_address_;
   GpuProcesses processes_;
   std::uint64_t event_types_ = 0;
   std::weak_ptr<NvmlSession>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "collectors/api/event_ledger.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
 #include "collectors/nvidia/nvml/constants.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
@@ -36,12 +37,13 @@ std::uint64_t heard_types() noexcept {
 
 std::size_t xid_place(std::uint64_t xid) noexcept { return place_in(kXidNames, xid); }
 
-void DeviceEvents::count_xid(std::uint64_t xid, unsigned instance, Nanoseconds realtime) noexcept {
+void DeviceEvents::count_xid(std::uint64_t xid, unsigned instance, Nanoseconds realtime,
+                             std::uint64_t times) noexcept {
   const std::size_t place = xid_place(xid);
-  xids_[place].fetch_add(1);
-  last_[place] = to_seconds(realtime);
+  xids_[place].fetch_add(times);
+  last_[place] = std::max(last_[place].load(), to_seconds(realtime));
   if (instance >= kInstances) return;
-  instance_xids_[instance][place_in(kInstanceXidNames, xid)].fetch_add(1);
+  instance_xids_[instance][place_in(kInstanceXidNames, xid)].fetch_add(times);
 }
 
 void DeviceEvents::forget_instances() noexcept {
@@ -171,6 +173,20 @@ void EventListener::start_anew() {
   changed_.wait_for(mutex_, std::chrono::milliseconds(100));
 }
 
+/// False for an event that the kernel's log has reported.
+bool EventListener::is_news(const Listened& one, const nvml::EventData& data, std::string kind,
+                            const Clock& clock) {
+  if (one.ledger == nullptr) return true;
+  EventRecord event{.time = clock.realtime(),
+                    .source = "nvml",
+                    .vendor = "nvidia",
+                    .pci_address = one.pci_address,
+                    .kind = std::move(kind)};
+  if (data.type == nvml::kEventXid) event.code = data.data;
+  if (data.gpu_instance != nvml::kNoInstance) event.instance = data.gpu_instance;
+  return one.ledger->note(std::move(event));
+}
+
 std::optional<DeviceEvent> EventListener::take(const nvml::EventData& data, const Clock& clock) {
   MutexLock lock(mutex_);
   const auto of = std::find_if(listened_.begin(), listened_.end(),
@@ -180,13 +196,16 @@ std::optional<DeviceEvent> EventListener::take(const nvml::EventData& data, cons
     const bool is_new =
         of->events->operational().is_first_report(data.data, XidSource::event_bit, clock.monotonic());
     if (!is_new) return std::nullopt;
-    of->events->count_xid(data.data, data.gpu_instance, clock.realtime());
+    if (is_news(*of, data, "xid", clock))
+      of->events->count_xid(data.data, data.gpu_instance, clock.realtime());
     return DeviceEvent{of->uuid, "xid " + std::to_string(data.data) + whereabouts(data)};
   }
   const std::optional<Event> event = event_of(data.type);
   if (!event) return std::nullopt;
+  std::string name(kEvents[static_cast<std::size_t>(*event)].name);
+  is_news(*of, data, name, clock);
   of->events->count(*event);
-  return DeviceEvent{of->uuid, std::string(kEvents[static_cast<std::size_t>(*event)].name)};
+  return DeviceEvent{of->uuid, std::move(name)};
 }
 
 }  // namespace gpumeter::nvidia

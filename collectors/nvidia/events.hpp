@@ -18,6 +18,10 @@
 #include "collectors/nvidia/nvml/constants.hpp"
 #include "collectors/nvidia/operational_events.hpp"
 
+namespace gpumeter {
+class EventLedger;
+}
+
 namespace gpumeter::nvidia {
 
 // Events that a GPU's driver reports asynchronously: counted by the event thread, read by the GPU's lane.
@@ -81,7 +85,15 @@ std::uint64_t heard_types() noexcept;
 class DeviceEvents {
  public:
   /// `instance`: the GPU instance to which the driver attributes the XID, or nvml::kNoInstance.
-  void count_xid(std::uint64_t xid, unsigned instance, Nanoseconds realtime) noexcept;
+  void count_xid(std::uint64_t xid, unsigned instance, Nanoseconds realtime,
+                 std::uint64_t times = 1) noexcept;
+  /// The same for XIDs that only the kernel's log reports. From then on the counts are known, whatever the
+  /// driver reports.
+  void count_logged_xid(std::uint64_t xid, unsigned instance, std::uint64_t times,
+                        Nanoseconds last) noexcept {
+    count_xid(xid, instance, last, times);
+    has_log_ = true;
+  }
   void count(Event event) noexcept { events_[static_cast<std::size_t>(event)].fetch_add(1); }
 
   /// Whether the driver reports events of the GPU now. Otherwise its events are not counted.
@@ -92,6 +104,9 @@ class DeviceEvents {
   };
   void set_reporting(Reporting reporting) noexcept { reporting_ = reporting; }
   Reporting reporting() const noexcept { return reporting_; }
+  bool is_reported() const noexcept { return reporting_ == Reporting::on; }
+  /// The driver or the kernel's log reports XIDs.
+  bool counts_xids() const noexcept { return is_reported() || has_log_; }
 
   /// Called after the GPU was divided again: NVML gives the ids of old instances to new ones.
   void forget_instances() noexcept;
@@ -116,6 +131,7 @@ class DeviceEvents {
   std::array<std::array<std::atomic<std::uint64_t>, kInstanceXidPlaces>, kInstances> instance_xids_{};
   std::atomic<Reporting> reporting_{Reporting::not_yet};
   OperationalCounts operational_;
+  std::atomic<bool> has_log_{false};
 };
 
 /// Whether the library has the functions for events.
@@ -136,6 +152,8 @@ class EventListener {
     std::uint64_t types;  ///< bits of nvml::EventType
     std::string uuid;
     std::shared_ptr<DeviceEvents> events;
+    std::string pci_address{};
+    std::shared_ptr<EventLedger> ledger{};  ///< null: every event counts
   };
   /// Events of the GPU are counted from the next wait on. Any thread.
   void listen(Source source) GPUMETER_EXCLUDES(mutex_);
@@ -158,6 +176,7 @@ class EventListener {
   bool register_new(const Clock& clock, std::vector<DeviceEvent>& events) GPUMETER_EXCLUDES(mutex_);
   void note(const Listened& one, unsigned result, std::vector<DeviceEvent>& events) GPUMETER_EXCLUDES(mutex_);
   void start_anew() GPUMETER_EXCLUDES(mutex_);
+  static bool is_news(const Listened& one, const nvml::EventData& data, std::string kind, const Clock& clock);
   std::optional<DeviceEvent> take(const nvml::EventData& data, const Clock& clock) GPUMETER_EXCLUDES(mutex_);
 
   const NvmlFunctions& nvml_;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -55,6 +56,13 @@ void HttpConnection::sends(const void* body, std::size_t bytes, Nanoseconds time
   book_.bytes_ += bytes;
   publish(body_, body);
   publish(phase_, Phase::sending);
+}
+
+void HttpConnection::streams(void* waiting) noexcept {
+  waits(book_.clock_.monotonic(), book_.limits_.answer);
+  if (waiting != nullptr) publish(deadline_, INT64_MAX);
+  publish(paused_, waiting);
+  publish(phase_, waiting != nullptr ? Phase::paused : Phase::sending);
 }
 
 void HttpConnection::answered() noexcept {

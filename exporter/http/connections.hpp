@@ -55,6 +55,9 @@ class HttpConnection {
   /// The answer is ready. Connections with the same `body` share its bytes. The client gives up `timeout`
   /// after its request.
   void sends(const void* body, std::size_t bytes, Nanoseconds timeout) noexcept;
+  /// The answer has no end. `waiting`: null while bytes are sent; otherwise the request, which is paused as
+  /// in paused(), for any time.
+  void streams(void* waiting) noexcept;
   /// The answer was sent, or sending it failed.
   void answered() noexcept;
   /// Keeps the object alive until the connection is closed.
@@ -71,7 +74,8 @@ class HttpConnection {
     std::atomic<std::size_t> answers{0};  ///< under way
   };
   /// In the order in which they give way. `silent`: no request yet; `served`: an answer was sent, and no
-  /// request has come since; `paused`: its password is being checked; `asked`: its answer is being made.
+  /// request has come since; `paused`: its password is being checked, or a stream has nothing to send;
+  /// `asked`: its answer is being made.
   enum class Phase : std::uint8_t { silent, served, paused, asked, sending };
 
   HttpConnection(HttpConnections& book, int descriptor) : book_(book), descriptor_(descriptor) {}

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
 
+#include "exporter/http/event_stream.hpp"
 #include "exporter/http/negotiation.hpp"
 
 namespace gpumeter {
@@ -169,6 +172,8 @@ void take_header(Intake& intake, std::string_view name, std::string_view value) 
     append_to_list(request.accept_encoding, value, intake.accept_encoding);
   } else if (equals_ignoring_case(name, "If-None-Match")) {
     append_to_list(request.if_none_match, value, intake.if_none_match);
+  } else if (equals_ignoring_case(name, "Last-Event-ID")) {
+    request.last_event_id = value;
   } else if (equals_ignoring_case(name, "Authorization")) {
     intake.has_two_authorizations = intake.has_two_authorizations || intake.authorization.has_value();
     intake.authorization = value;
@@ -217,7 +222,27 @@ MHD_Response* share(std::string_view bytes, Owner owner) {
 #endif
 }
 
+/// A response that the library asks for more bytes until the stream ends.
+MHD_Response* stream_of(std::shared_ptr<EventStream> stream) {
+  constexpr std::size_t kPiece = 2048;
+  auto kept = std::make_unique<std::shared_ptr<EventStream>>(std::move(stream));
+  const auto read = [](void* object, std::uint64_t, char* to, std::size_t most) noexcept -> ssize_t {
+    static_assert(EventStream::kEnd == MHD_CONTENT_READER_END_OF_STREAM);
+    try {
+      return (*static_cast<std::shared_ptr<EventStream>*>(object))->read(to, most);
+    } catch (...) {  // out of memory
+      return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+  };
+  const auto drop = [](void* object) noexcept { delete static_cast<std::shared_ptr<EventStream>*>(object); };
+  MHD_Response* response =
+      MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kPiece, read, kept.get(), drop);
+  if (response != nullptr) static_cast<void>(kept.release());
+  return response;
+}
+
 MHD_Response* create(HttpResponse& message) {
+  if (message.stream != nullptr) return stream_of(std::move(message.stream));
   if (message.page != nullptr) return share(message.page->bytes, message.page);
   if (message.bytes != nullptr) return share(*message.bytes, message.bytes);
   // The text moves to its final place before a view of it is taken, because a short text lies inside its

@@ -27,6 +27,7 @@ struct HttpRequest {
   std::string_view accept;  ///< all headers of that name, joined by commas
   std::string_view accept_encoding;
   std::string_view if_none_match;
+  std::string_view last_event_id;
   bool has_body = false;         ///< Content-Length above 0
   bool has_bad_length = false;   ///< a Content-Length that is not a number
   bool is_chunked = false;       ///< any Transfer-Encoding
@@ -48,7 +49,9 @@ struct HttpHeader {
   const char* value;  ///< a literal
 };
 
-/// The response: a shared page, shared bytes, or its own body.
+class EventStream;
+
+/// The response: a shared page, shared bytes, a stream, or its own body.
 struct HttpResponse {
   unsigned status = 200;
   std::string_view content_type = "text/plain; charset=utf-8";  ///< a literal
@@ -56,7 +59,8 @@ struct HttpResponse {
   bool is_current = false;                   ///< the page is the shared one that other scrapes also get
   SharedBytes bytes = nullptr;               ///< used if there is no page
   Encoding encoding = Encoding::identity;    ///< of the shared bytes
-  std::string body = {};                     ///< used if there are neither
+  std::shared_ptr<EventStream> stream = {};  ///< used if there are neither; attached before make_response()
+  std::string body = {};                     ///< used otherwise
   std::string etag = {};                     ///< the header ETag, if not empty
   std::span<const HttpHeader> headers = {};  ///< a static table
   bool close = false;                        ///< the connection ends with this response

@@ -1,11 +1,16 @@
 #include "exporter/http/routes.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "base/text.hpp"
+#include "collectors/api/event_ledger.hpp"
 #include "exporter/dcgm/view.hpp"
+#include "exporter/http/event_stream.hpp"
 #include "exporter/json/api.hpp"
 #include "exporter/web/pages.hpp"
 
@@ -56,6 +61,10 @@ bool has_sparklines(const HttpRequest& request) {
 constexpr std::string_view kLive = "/api/v1/live";
 constexpr std::string_view kWorkloads = "/api/v1/workloads";
 constexpr std::string_view kOneWorkload = "/api/v1/workloads/";
+
+constexpr std::string_view kEventStream = "text/event-stream";
+/// nginx passes each event on at once.
+constexpr HttpHeader kStreamHeaders[] = {kNoSniff, kNoStore, {"X-Accel-Buffering", "no"}};
 
 /// Caches between gpumeter and a scraper must distinguish the formats.
 constexpr HttpHeader kMetricsHeaders[] = {{"Vary", "Accept, Accept-Encoding"}};
@@ -174,6 +183,17 @@ constinit const Routes::Route Routes::Route::kAll[] = {
        if (of.context_.machine == nullptr) return std::nullopt;
        return json(health_json(*of.context_.machine->health.get(), SystemClock().monotonic()));
      }},
+    {"/api/v1/events", false, false,
+     [](const Routes& of, const HttpRequest& request) -> Answer {
+       const Machine* const machine = of.context_.machine;
+       if (machine == nullptr || machine->events == nullptr) return std::nullopt;
+       const std::uint64_t after = parse_number<std::uint64_t>(request.last_event_id).value_or(0);
+       if (request.accept.find(kEventStream) == std::string_view::npos)
+         return json(events_json(machine->events->after(after), *machine->known_devices.get()));
+       return HttpResponse{.content_type = kEventStream,
+                           .stream = std::make_shared<EventStream>(*machine, of.clock_, after),
+                           .headers = kStreamHeaders};
+     }},
     {kWorkloads, true, true,
      [](const Routes& of, const HttpRequest& request) -> Answer {
        // A unit that was started again has several costs, the last one first. The names of some workloads
@@ -224,9 +244,8 @@ constinit const Routes::Route Routes::Route::kAll[] = {
        return revalidated(request, of.script_, "text/javascript; charset=utf-8", kAssetHeaders);
      }},
     {"/runbooks", false, false,
-     [](const Routes& of, const HttpRequest& request) -> Answer {
-       return revalidated(request, of.runbooks_, "text/html; charset=utf-8", kPageHeaders);
-     }},
+     [](const Routes& of, const HttpRequest& request)
+         -> Answer { return revalidated(request, of.runbooks_, "text/html; charset=utf-8", kPageHeaders); }},
 };
 
 const Routes::Route* Routes::route_of(std::string_view path) noexcept {

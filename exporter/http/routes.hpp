@@ -32,7 +32,8 @@ struct RouteContext {
   std::function<std::vector<DeviceStatus>()> devices = {};
   std::function<std::vector<UnreadDevice>()> unread = {};  ///< empty: none is unread
   std::function<std::vector<CollectorState>()> collectors = {};
-  const Machine* machine = nullptr;  ///< health, history, live values; null, or null in it: no such route
+  const Machine* machine =
+      nullptr;  ///< health, history, live values, events; null, or null in it: no such route
   std::function<std::vector<WorkloadCost>()> workloads = {};  ///< empty: no such route
   /// The JSON of routes that only private listeners have, by path: they name other users' processes.
   std::map<std::string, std::function<std::string()>, std::less<>> private_json = {};
@@ -82,6 +83,7 @@ class Routes {
   const Asset script_{assets::unpacked(assets::kScript)};
   const Asset runbooks_{assets::unpacked(assets::kRunbooks)};
   Negotiations negotiations_;
+  const SystemClock clock_;
   std::atomic<bool> ready_{false};
 };
 

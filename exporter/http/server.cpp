@@ -27,6 +27,7 @@
 #include "base/mutex.hpp"
 #include "exporter/access/access.hpp"
 #include "exporter/http/connections.hpp"
+#include "exporter/http/event_stream.hpp"
 #include "exporter/http/message.hpp"
 #include "exporter/http/renderings.hpp"
 #include "exporter/tls/context.hpp"
@@ -80,6 +81,10 @@ constexpr Pausing kPausing = {
     [](void* request) noexcept { MHD_suspend_connection(static_cast<MHD_Connection*>(request)); },
     [](void* request) noexcept { MHD_resume_connection(static_cast<MHD_Connection*>(request)); }};
 
+HttpResponse too_many_streams() {
+  return {.status = 503, .body = "Too many streams of events are open.\n", .headers = kTooManyHeaders};
+}
+
 /// Start of the log message for each answer that the library sends by itself; the status is its first
 /// argument.
 constexpr std::string_view kRefused = "Error processing request (HTTP response code is %u";
@@ -87,8 +92,9 @@ constexpr std::string_view kRefused = "Error processing request (HTTP response c
 /// Start of the log message after an accept() that failed for lack of a descriptor or of memory.
 constexpr std::string_view kAcceptFailed = "Hit process or system resource limit";
 
-/// A request's context while it is paused; recognised by its address.
+/// A request's context while it is paused, and while its answer is a stream; recognised by their addresses.
 constexpr char kPaused = 0;
+constexpr char kStreaming = 0;
 
 /// The connection's entry in the book; null if there was no memory for it.
 HttpConnection* entry_of(MHD_Connection* connection) noexcept {
@@ -219,6 +225,13 @@ class HttpServer::Handler {
   HttpConnections& connections() noexcept { return connections_; }
   RollCall& roll_call() noexcept { return roll_call_; }
   Renderings& renderings() noexcept { return renderings_; }
+  EventStreams& streams() noexcept { return streams_; }
+  /// The library cannot stop while a request is paused: all are continued.
+  void release_all() {
+    if (access_ != nullptr) access_->close();
+    renderings_.close();
+    streams_.close();
+  }
 
   /// `kIsPrivate`: of private listeners, whose socket's file decides who may connect: without TLS and users.
   template <bool kIsPrivate>
@@ -266,6 +279,7 @@ class HttpServer::Handler {
         *request = const_cast<char*>(&kPaused);
         if (entry != nullptr) entry->paused(connection);
       }
+      if (outcome == Outcome::streams) *request = const_cast<char*>(&kStreaming);
       return outcome == Outcome::failed ? MHD_NO : MHD_YES;
     } catch (...) {
       return MHD_NO;
@@ -275,6 +289,8 @@ class HttpServer::Handler {
                            MHD_RequestTerminationCode) noexcept {
     if (*request == handler) {
       --static_cast<Handler*>(handler)->in_flight_;
+      if (HttpConnection* entry = entry_of(connection); entry != nullptr) entry->answered();
+    } else if (*request == &kStreaming) {
       if (HttpConnection* entry = entry_of(connection); entry != nullptr) entry->answered();
     } else if (*request == &kPaused) {
       static_cast<Handler*>(handler)->renderings_.forget(connection);
@@ -305,10 +321,11 @@ class HttpServer::Handler {
     bool is_resumed;         ///< the request was paused before
   };
   enum class Outcome : std::uint8_t {
-    queued,  ///< the answer is with the library
-    paused,  ///< the request waits for its user's password to be checked, or for its page to be rendered;
-             ///< answer() is due again when it continues
-    failed   ///< the connection ends without an answer
+    queued,   ///< the answer is with the library
+    streams,  ///< the same; it is no request under way, because it has no end
+    paused,   ///< the request waits for its user's password to be checked, or for its page to be rendered;
+              ///< answer() is due again when it continues
+    failed    ///< the connection ends without an answer
   };
 
   void change(MHD_Connection* connection, void** context, MHD_ConnectionNotificationCode code,
@@ -374,7 +391,12 @@ class HttpServer::Handler {
     }
     message.counted = message.counted && !request.is_private;
     message.access = std::move(admission.generation);
-    return queue(connection, std::move(message), intake.timeout) ? Outcome::queued : Outcome::failed;
+    if (message.stream != nullptr && !streams_.add(message.stream, peer_key(connection)))
+      message = too_many_streams();
+    const bool is_stream = message.stream != nullptr;
+    if (!queue(connection, std::move(message), intake.timeout)) return Outcome::failed;
+    if (is_stream) --in_flight_;
+    return is_stream ? Outcome::streams : Outcome::queued;
   }
   // nullopt: the request is paused until its page is rendered.
   std::optional<HttpResponse> answer_or_pause(MHD_Connection* connection, const HttpRequest& request) {
@@ -413,16 +435,18 @@ class HttpServer::Handler {
         entry->sends(message.page.get(), message.page->bytes.size(), timeout);
       } else if (message.bytes != nullptr) {
         entry->sends(message.bytes.get(), message.bytes->size(), timeout);
-      } else {
+      } else if (message.stream == nullptr) {
         entry->sends(entry, message.body.size(), timeout);  // its own
       }
     }
+    if (message.stream != nullptr) message.stream->attach(connection, entry_of(connection), kPausing);
     const MhdResponsePtr response = responses_.response(std::move(message));
     return response != nullptr && MHD_queue_response(connection, status, response.get()) == MHD_YES;
   }
   /// A paused request whose connection ends need not wait.
   void release(void* request) noexcept {
     renderings_.release(request);
+    streams_.release(request);
     if (access_ != nullptr) access_->release(request);
   }
   /// Counts an answer, whether from the routes or from the library.
@@ -439,6 +463,7 @@ class HttpServer::Handler {
   HttpConnections connections_;
   RollCall roll_call_;
   ResponseCache responses_;
+  EventStreams streams_;
   std::atomic<unsigned> in_flight_{0};
   std::array<std::atomic<std::uint64_t>, kCodes.size()> counts_{};
   Renderings renderings_;
@@ -494,23 +519,19 @@ HttpServer::DaemonPtr HttpServer::serve(ListenSocket& listener, Handler& handler
 }
 
 HttpServer::HttpServer(Routes& routes, unsigned threads, WebAccess* access, const UserOwners* owners)
-    : threads_(threads),
-      access_(access),
-      handler_(std::make_unique<Handler>(routes, clock_, access, owners)) {}
+    : threads_(threads), handler_(std::make_unique<Handler>(routes, clock_, access, owners)) {}
 
-// The library cannot stop while a request is paused.
-HttpServer::~HttpServer() {
-  if (access_ != nullptr) access_->close();
-  handler_->renderings().close();
+HttpServer::~HttpServer() { handler_->release_all(); }
+
+void HttpServer::look() {
+  handler_->connections().look();
+  handler_->streams().look();
 }
-
-void HttpServer::look() { handler_->connections().look(); }
 
 // A socket from systemd outlives this process. The next process serves its queued connections; this one must
 // answer the connections it has accepted.
 void HttpServer::stop() {
-  if (access_ != nullptr) access_->close();  // the library cannot stop while a request is paused
-  handler_->renderings().close();
+  handler_->release_all();
   const std::vector<ListenSocket> listeners = quiesce();
   const auto end = std::chrono::steady_clock::now() + kLastAnswers;
   do {

@@ -81,7 +81,6 @@ class HttpServer {
 
   const SystemClock clock_;
   const unsigned threads_;
-  WebAccess* const access_;
   std::vector<Endpoint> endpoints_;
   std::vector<ListenSocket> files_;  ///< released sockets: they remove the files of Unix sockets
   std::unique_ptr<Handler> handler_;

@@ -8,7 +8,9 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "collectors/api/device_identity.hpp"
 #include "collectors/api/device_status.hpp"
+#include "collectors/api/event_ledger.hpp"
 #include "collectors/api/workload_cost.hpp"
 #include "exporter/health/report.hpp"
 #include "exporter/history/history.hpp"
@@ -110,6 +112,21 @@ Result<std::string> series_json(const Store& store, std::span<const std::string_
 /// devices were throttled, by cause. Figures that no driver reports are null. The elements of `devices` have
 /// the same figures.
 std::string workloads_json(std::span<const WorkloadCost> workloads);
+
+/// The body of /api/v1/events, a stable interface: the last events of all sources, one a line, the oldest
+/// first. Fields may be added.
+///     {"events":[
+///     {"id":1700000000500000,"time":1700000000.5,"time_estimated":false,"source":"kernel",
+///      "device":{"gpu":"0","uuid":"GPU-..","pci_address":"0000:17:00.0","vendor":"nvidia"},
+///      "kind":"xid","code":79,"subcode":null,"link":null,"instance":null,"pid":null,"count":1,
+///      "meaning":"..","severity":"failed","action":"reboot","text":"GPU has fallen off the bus."}
+///     ]}
+/// `time` is a Unix time; `count`: so many equal events within a minute. Unknown values are null. `text` is
+/// that of the log, in which programs choose some words, such as the name of a process.
+std::string events_json(std::span<const EventRecord> events, std::span<const DeviceIdentity> devices);
+
+/// The same event as a message of text/event-stream.
+std::string event_of_stream(const EventRecord& event, std::span<const DeviceIdentity> devices);
 
 /// One workload as a line of NAME=VALUE, for a log or a comment; figures that are not known are left out. A
 /// value with spaces or quotes is quoted as in JSON.

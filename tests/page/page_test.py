@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The page at / in a headless Chromium: browser/*.test.mjs hold the checks. `./dev test` installs what they need."""
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -12,6 +14,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 from harness import Daemon, wait_until  # noqa: E402
 from jobs import Folder  # noqa: E402
+
+sys.path.insert(0, str(HERE.parent / "fixtures"))
+from card_tree import CARDS, lay  # noqa: E402
 
 BROWSER = HERE / "browser"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -44,6 +49,20 @@ class PageTest(unittest.TestCase):
         with Daemon(f"--path.sysfs={sysfs}", "--no-collector.nvidia") as daemon:
             wait_until(lambda: "1002:73bf" in daemon.fetch("/api/v1/devices").text, "the bus was read", 10)
             self.check("unread.test.mjs", f"http://127.0.0.1:{daemon.port}/")
+
+    def test_events_of_the_kernels_log_in_a_browser(self):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
+        lay(folder / "sys", CARDS / "radeon_rx.card")
+        config, log = folder / "gpumeter.yaml", folder / "kmsg"
+        log.write_text("4,1,1,-;NVRM: Xid (PCI:0000:61:00): 119, pid=7, name=<script>alert(1)</script>, Timeout after 6s of waiting for RPC response\n")
+        config.write_text(f"collectors: {{nvidia: {{enabled: false}}}}\nkernel: {{log: {log}}}\n")
+        with Daemon(f"--path.sysfs={folder}/sys", f"--config.file={config}") as daemon:
+            wait_until(lambda: "alert(1)" in daemon.fetch("/api/v1/events").text, "the log was read", 10)
+            (card,) = json.loads(daemon.fetch("/api/v1/devices").body)["devices"]
+            with log.open("a") as more:
+                more.write(f"4,2,{time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000},-;amdgpu {card['pci_address']}: amdgpu: ring gfx_0.0.0 timeout, signaled seq=42, emitted seq=44\n")
+            wait_until(lambda: "ring gfx" in daemon.fetch("/api/v1/events").text, "the line was read", 10)
+            self.check("events.test.mjs", f"http://127.0.0.1:{daemon.port}/")
 
     def test_many_gpus_in_a_browser(self):
         with Daemon("--simulate=64") as daemon:

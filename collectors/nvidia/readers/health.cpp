@@ -36,13 +36,12 @@ Sample first_trouble(std::initializer_list<Sample> samples, Sample otherwise) no
   return otherwise;
 }
 
-/// Reads a count of `events`; unsupported while the driver does not report events.
-template <class Count>
-Reader if_reported(const DeviceEvents& events, Count count) {
+/// Reads a count of `events`; unsupported while nothing reports such events.
+template <bool (DeviceEvents::*kIsKnown)() const noexcept, class Count>
+Reader if_known(const DeviceEvents& events, Count count) {
   return [&events, count] {
-    const bool is_reported = events.reporting() == DeviceEvents::Reporting::on;
-    return is_reported ? Sample::of(static_cast<double>(count(events)))
-                       : Sample::miss(ReadStatus::unsupported);
+    return (events.*kIsKnown)() ? Sample::of(static_cast<double>(count(events)))
+                                : Sample::miss(ReadStatus::unsupported);
   };
 }
 
@@ -168,23 +167,23 @@ Reader multi_gpu(NvidiaContext& context, const ReadSource& source) {
 
 Reader xid_count(NvidiaContext& context, const ReadSource& source) {
   if (!has_xids(context)) return {};
-  return if_reported(context.events(),
-                     [place = source.argument](const DeviceEvents& events) { return events.xids(place); });
+  return if_known<&DeviceEvents::counts_xids>(
+      context.events(), [place = source.argument](const DeviceEvents& events) { return events.xids(place); });
 }
 
 Reader xid_time(NvidiaContext& context, const ReadSource& source) {
   if (!has_xids(context)) return {};
-  return if_reported(context.events(),
-                     [place = source.argument](const DeviceEvents& events) { return events.last(place); });
+  return if_known<&DeviceEvents::counts_xids>(
+      context.events(), [place = source.argument](const DeviceEvents& events) { return events.last(place); });
 }
 
 Reader instance_xid_count(NvidiaContext& context, const ReadSource& source) {
   const std::optional<unsigned> instance = context.target().gpu_instance;
   if (!instance || !has_xids(context)) return {};
-  return if_reported(context.events(),
-                     [instance = *instance, place = source.argument](const DeviceEvents& events) {
-                       return events.xids_of(instance, place);
-                     });
+  return if_known<&DeviceEvents::counts_xids>(
+      context.events(), [instance = *instance, place = source.argument](const DeviceEvents& events) {
+        return events.xids_of(instance, place);
+      });
 }
 
 Reader event_count(NvidiaContext& context, const ReadSource& source) {
@@ -193,7 +192,8 @@ Reader event_count(NvidiaContext& context, const ReadSource& source) {
   if (type == kOwnEvent) {
     return [&events = context.events(), count] { return Sample::of(static_cast<double>(count(events))); };
   }
-  return (context.event_types() & type) != 0 ? if_reported(context.events(), count) : Reader();
+  return (context.event_types() & type) != 0 ? if_known<&DeviceEvents::is_reported>(context.events(), count)
+                                             : Reader();
 }
 
 Reader operational_overflows(NvidiaContext& context, const ReadSource&) {

@@ -22,6 +22,7 @@ class Page {
     this.gpus = new GpuTable(this.sections[0]);
     this.jobs = new JobTable(this.sections[1]);
     this.unread = new UnreadList(document.getElementById('unread'));
+    this.events = new EventList(document.getElementById('events'));
     this.updatedAt = 0;
     this.timer = 0;
     document.addEventListener('visibilitychange', () => {
@@ -54,6 +55,7 @@ class Page {
     this.gpus.update(answer.gpus, answer.time);
     this.jobs.update(answer.runs, answer.time);
     this.unread.update(answer.gpus.length > 0);
+    this.events.update();
     const text = answer.gpus.length > 0 ? summaryText(answer.gpus) : 'No GPU is read.';
     setText(this.summary, text + (answer.simulated ? ' (simulated, not real)' : ''));
     setText(this.freshness, `as of ${clock(answer.time)}`);

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""The daemon reads a kernel's log: XIDs of fake GPUs, storms, overruns, restarts, and the stream of events with readers that stall."""
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import unittest
+from pathlib import Path
+
+import at_once
+from harness import Daemon, Page, wait_until
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes/nvml"))
+from machine import Machine  # noqa: E402
+
+GPU = "0000:61:00"  # GPU 3 of h100_8.yaml
+FALLEN = f"NVRM: Xid (PCI:{GPU}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+EVIL = "<script>alert(1)</script>\x1b[2J"
+
+
+class KernelLog:
+    """A file with records as /dev/kmsg has them."""
+
+    def __init__(self, path: Path):
+        self.path, self.sequence = path, 100
+        path.touch()
+
+    def write(self, *texts: str, ago: float = 0, priority: int = 4) -> None:
+        since_boot = int((time.clock_gettime(time.CLOCK_MONOTONIC) - ago) * 1e6)
+        lines = []
+        for text in texts:
+            escaped = "".join(c if " " <= c <= "~" and c != "\\" else f"\\x{ord(c):02x}" for c in text)
+            lines.append(f"{priority},{self.sequence},{since_boot},-;{escaped}\n")
+            self.sequence += 1
+        with self.path.open("a") as file:
+            file.write("".join(lines))
+
+
+class KernelLogCase(unittest.TestCase):
+    SCENARIO = "include: h100_8.yaml\n"
+
+    def setUp(self) -> None:
+        self.machine = self.enterContext(Machine(self.SCENARIO))
+        self.log = KernelLog(self.machine.folder / "kmsg")
+        with self.machine.config.open("a") as config:
+            config.write(f"kernel: {{log: {self.log.path}}}\njobs: {{enabled: false}}\n")
+
+    def daemon(self, **options) -> Daemon:
+        return self.enterContext(Daemon(*self.machine.arguments, env=self.machine.env, **options))
+
+    def events(self, daemon: Daemon, after: int | None = None) -> list[dict]:
+        response = daemon.fetch("/api/v1/events", {"Last-Event-ID": str(after)} if after else {})
+        self.assertEqual((response.status, response.header("Content-Type")), (200, "application/json"))
+        return json.loads(response.body)["events"]
+
+    def xids(self, page: Page, code: int) -> float | None:
+        return page.one("gpu_xid_errors_total", gpu="3", xid=str(code))
+
+    def until_xids(self, daemon: Daemon, code: int, count: int) -> Page:
+        return wait_until(lambda: (page := daemon.page()) and self.xids(page, code) == count and page, f"{count} XIDs {code}", 20)
+
+
+class Reading(KernelLogCase):
+    def test_an_xid_that_only_the_log_has_counts_and_has_its_text(self) -> None:
+        daemon = self.daemon()
+        self.assertEqual(self.until_xids(daemon, 79, 0).one("gpumeter_kernel_log_readable"), 1)
+        self.log.write(f"NVRM: Xid (PCI:{GPU}): 119, pid=7, name={EVIL}, Timeout after 6s of waiting for RPC response")
+        page = self.until_xids(daemon, 119, 1)
+        self.assertAlmostEqual(page.one("gpu_xid_last_timestamp_seconds", gpu="3", xid="119"), time.time(), delta=20)
+        (event,) = self.events(daemon)
+        self.assertEqual(event["device"], {"gpu": "3", "uuid": "GPU-a1000003-0000-4000-8000-000000000003", "pci_address": f"{GPU}.0", "vendor": "nvidia"})
+        self.assertEqual((event["source"], event["kind"], event["code"], event["pid"], event["count"]), ("kernel", "xid", 119, 7, 1))
+        self.assertIn(EVIL, event["text"])
+        answer = daemon.fetch("/api/v1/events")
+        self.assertNotIn(b"\x1b", answer.body)
+        self.assertEqual(answer.header("X-Content-Type-Options"), "nosniff")
+        self.assertNotIn("\x1b", daemon.log)
+
+    def test_a_line_of_user_space_is_no_event(self) -> None:
+        daemon = self.daemon()
+        self.until_xids(daemon, 79, 0)
+        self.log.write(FALLEN, priority=12)
+        self.log.write(f"NVRM: Xid (PCI:{GPU}): 31, Ch 00000008", priority=4)
+        self.assertEqual(self.xids(self.until_xids(daemon, 31, 1), 79), 0)
+        self.assertEqual([event["code"] for event in self.events(daemon)], [31])
+
+    def test_a_gpu_off_the_bus_without_an_xid(self) -> None:
+        daemon = self.daemon()
+        self.until_xids(daemon, 79, 0)
+        self.log.write(f"NVRM: GPU {GPU}.0: GPU has fallen off the bus.")
+        page = wait_until(lambda: (p := daemon.page()).of("gpu_events_total", gpu="3", event="off_bus") and p, "the event", 20)
+        self.assertEqual(page.one("gpu_events_total", gpu="3", event="off_bus"), 1)
+        self.assertEqual(self.xids(page, 79), 0)
+        (event,) = self.events(daemon)
+        self.assertEqual((event["kind"], event["device"]["gpu"], event["severity"]), ("off_bus", "3", "failed"))
+
+    def test_a_boot_with_an_xid_before_the_start(self) -> None:
+        self.log.write(f"NVRM: Xid (PCI:{GPU}): 31, Ch 00000008", ago=3 * 3600)
+        self.log.write(FALLEN, ago=600)
+        daemon = self.daemon()
+        page = self.until_xids(daemon, 79, 1)
+        self.assertAlmostEqual(page.one("gpu_xid_last_timestamp_seconds", gpu="3", xid="79"), time.time() - 600, delta=60)
+        self.assertEqual(self.xids(page, 31), 0, "an XID of hours ago is no news")
+        events = {event["code"]: event for event in self.events(daemon)}
+        self.assertTrue(events[79]["time_estimated"])
+        self.assertAlmostEqual(events[79]["time"], time.time() - 600, delta=60)
+        self.assertAlmostEqual(events[31]["time"], time.time() - 3 * 3600, delta=60)
+
+    def test_a_restart_and_a_reload_count_nothing_twice(self) -> None:
+        state = self.machine.folder / "state"
+        state.mkdir()
+        daemon = self.daemon(state=str(state))
+        self.until_xids(daemon, 79, 0)
+        self.log.write(FALLEN)
+        self.until_xids(daemon, 79, 1)
+        (first,) = self.events(daemon)
+        config = self.machine.config.read_text()
+        for log in ("off", self.log.path):
+            self.machine.config.write_text(config.replace(str(self.log.path), str(log)))
+            daemon.send(signal.SIGHUP)
+            wait_until(lambda: len(daemon.page().of("gpumeter_kernel_log_readable")) == (log != "off"), "the reload", 20)
+        self.log.write(f"NVRM: Xid (PCI:{GPU}): 31, Ch 00000008")
+        self.assertEqual(self.xids(self.until_xids(daemon, 31, 1), 79), 1)
+        self.assertEqual(daemon.stop()[0], 0)
+        self.log.write(f"NVRM: Xid (PCI:{GPU}): 31, Ch 00000009")
+        again = self.daemon(state=str(state))
+        page = self.until_xids(again, 31, 1)  # a process counts XIDs from 0
+        self.assertEqual(self.xids(page, 79), 0)
+        self.assertEqual([(event["code"], event["count"]) for event in self.events(again)], [(79, 1), (31, 2)])
+        self.assertLess(self.events(again)[0]["id"], first["id"] + 1, "a client that has it does not get it again")
+
+    def test_an_overrun_is_counted(self) -> None:
+        daemon = self.daemon()
+        self.until_xids(daemon, 79, 0)
+        self.log.write(FALLEN)
+        self.log.sequence += 1000
+        self.log.write(f"NVRM: Xid (PCI:{GPU}): 31, Ch 00000008")
+        self.assertEqual(self.until_xids(daemon, 31, 1).one("gpumeter_kernel_log_lost_total"), 1000)
+
+    def test_ten_thousand_lines_a_second_cost_the_scrapes_the_memory_and_the_log_little(self) -> None:
+        seconds, rate = 5, 10_000
+        daemon = self.daemon()
+        self.until_xids(daemon, 31, 0)
+        resident = lambda: int(Path(f"/proc/{daemon.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20  # noqa: E731
+        before, slowest, written = resident(), 0.0, daemon.log_path.stat().st_size
+        begun = time.monotonic()
+        for tenth in range(10 * seconds):
+            self.log.write(*(f"NVRM: Xid (PCI:{GPU}): 31, pid={i}, name=python3, Ch {i:08x}, intr 0. MMU Fault" for i in range(rate // 10)))
+            asked = time.monotonic()
+            daemon.page()
+            slowest = max(slowest, time.monotonic() - asked)
+            time.sleep(max(0.0, begun + (tenth + 1) / 10 - time.monotonic()))
+        self.until_xids(daemon, 31, seconds * rate)
+        grown, lines = resident() - before, daemon.log[written:].count("the kernel reports")
+        print(f"{seconds * rate} lines: slowest scrape {slowest * 1000:.0f} ms, {grown:.1f} MiB more, {lines} lines in the own log")
+        self.assertLess(slowest, 2)
+        self.assertLess(grown, 8)
+        self.assertLessEqual(lines, 2)
+        (event,) = self.events(daemon)
+        self.assertEqual(event["count"], seconds * rate)
+
+
+class BothSources(KernelLogCase):
+    SCENARIO = "include: h100_8.yaml\nevents: [{at: 5, device: 3, type: xid, data: 79}]\n"
+
+    def test_an_xid_of_nvml_and_of_the_log_counts_once(self) -> None:
+        daemon = self.daemon()
+        self.until_xids(daemon, 79, 1)
+        self.log.write(FALLEN)
+        wait_until(lambda: any(event["text"] for event in self.events(daemon)), "the event has its text", 20)
+        time.sleep(3)  # what NVML reported does not follow
+        self.assertEqual(self.xids(daemon.page(), 79), 1)
+        self.assertEqual([(event["text"], event["count"]) for event in self.events(daemon)], [(FALLEN, 1)])
+
+
+class Reader:
+    """A client of the stream."""
+
+    def __init__(self, port: int, after: int | None = None, buffer: int | None = None):
+        self.socket = socket.socket()
+        if buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self.socket.settimeout(20)
+        self.socket.connect(("127.0.0.1", port))
+        last = f"Last-Event-ID: {after}\r\n" if after else ""
+        self.socket.sendall(f"GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n{last}\r\n".encode())
+        self.bytes = b""
+
+    def until(self, text: str) -> str:
+        while text.encode() not in self.bytes:
+            received = self.socket.recv(65536)
+            if not received:
+                raise AssertionError(f"the stream ended without {text!r}: {self.bytes!r}")
+            self.bytes += received
+        return self.bytes.decode()
+
+
+class Streaming(KernelLogCase):
+    def test_each_event_is_sent_as_it_comes_and_a_reader_goes_on_by_its_id(self) -> None:
+        daemon = self.daemon()
+        self.until_xids(daemon, 79, 0)
+        reader = Reader(daemon.port)
+        head = reader.until("retry: 2000\n\n")
+        self.assertIn("HTTP/1.1 200", head)
+        self.assertIn("Content-Type: text/event-stream\r\n", head)
+        self.log.write(FALLEN)
+        reader.until(FALLEN.split(", ")[-1])
+        self.log.write(f"NVRM: Xid (PCI:{GPU}): 31, Ch 00000008")
+        text = reader.until("Ch 00000008")
+        ids = [int(line[4:]) for line in text.splitlines() if line.startswith("id: ")]
+        self.assertEqual(len(ids), 2)
+        again = Reader(daemon.port, after=ids[0]).until("Ch 00000008")
+        self.assertNotIn("fallen off", again)
+        data = [json.loads(line[6:]) for line in again.splitlines() if line.startswith("data: ")]
+        self.assertEqual(data, [self.events(daemon, after=ids[0])[0]])
+
+    def test_fifty_readers_of_which_half_stall_delay_nobody(self) -> None:
+        daemon = self.daemon()
+        self.until_xids(daemon, 79, 0)
+        threads = lambda: len(os.listdir(f"/proc/{daemon.process.pid}/task"))  # noqa: E731
+        before = threads()
+        readers = [Reader(daemon.port) for _ in range(25)]
+        stalled = [Reader(daemon.port, buffer=1024) for _ in range(25)]
+        for reader in readers + stalled:
+            reader.until("retry: 2000\n\n")
+        for code in range(1000, 1200):  # more than the ledger keeps
+            self.log.write(f"NVRM: Xid (PCI:{GPU}): {code}, {'x' * 400}")
+        self.log.write(f"NVRM: Xid (PCI:{GPU}): 31, Ch 00000008")
+        begun = time.monotonic()
+        for reader in readers:
+            reader.until("Ch 00000008")
+        took = time.monotonic() - begun
+        asked = time.monotonic()
+        self.until_xids(daemon, 31, 1)
+        print(f"25 readers have the last event after {took:.2f} s, a scrape after {time.monotonic() - asked:.2f} s; {threads() - before} more threads")
+        self.assertLess(took, 10)
+        self.assertLessEqual(threads() - before, 1)
+        self.assertEqual(daemon.fetch("/-/ready").status, 200)
+        self.assertEqual(daemon.page().one("gpumeter_http_requests_total", code="503") or 0, 0)
+        more = [Reader(daemon.port) for _ in range(40)]
+        self.assertTrue(any("503" in reader.until("\r\n") for reader in more), "the number of streams is limited")
+        for reader in readers[:10]:
+            reader.socket.close()
+        status, seconds = daemon.stop()
+        self.assertEqual(status, 0)
+        self.assertLess(seconds, 5)
+
+    def test_a_reload_and_a_silent_stream(self) -> None:
+        daemon = self.daemon()
+        reader = Reader(daemon.port)
+        reader.until("retry: 2000\n\n")
+        daemon.send(signal.SIGHUP)
+        self.assertTrue(reader.until("\r\n:\n\n"), "a comment every 15 s")
+
+
+if __name__ == "__main__":
+    at_once.main(4)

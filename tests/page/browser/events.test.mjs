@@ -1,0 +1,44 @@
+// The page of a machine whose log has an event with a hostile name of a process. page_test.py starts the daemon and this file.
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import axe from 'axe-core';
+import {chromium} from 'playwright-core';
+
+const {PAGE_URL, PAGE_CHROMIUM} = process.env;
+
+async function visit(options, use) {
+  const browser = await chromium.launch({executablePath: PAGE_CHROMIUM, args: ['--no-sandbox']});
+  const wrong = [];
+  try {
+    const page = await (await browser.newContext(options)).newPage();
+    page.on('console', (message) => message.type() === 'error' && wrong.push(message.text()));
+    page.on('pageerror', (error) => wrong.push(String(error)));
+    await page.goto(PAGE_URL);
+    await use(page);
+    assert.deepEqual(wrong, []);
+  } finally {
+    await browser.close();
+  }
+}
+
+test('the last events have their text and what helps, and no text becomes a part of the page', async () => {
+  await visit({}, async (page) => {
+    await page.waitForSelector('#events .events li');
+    assert.equal(await page.locator('#events .events li').count(), 2);
+    const [last, first] = await page.locator('#events .events li').allInnerTexts();
+    assert.match(last, /GPU 0: ring timeout: .*ring gfx_0\.0\.0 timeout/);
+    assert.match(first, /^about \d+ \w+ \d\d:\d\d:\d\d 0000:61:00\.0: XID 119: .*name=<script>alert\(1\)<\/script>/);
+    assert.equal(await page.locator('#events script').count(), 0);
+    assert.equal(await page.locator('#events .events li *').count(), 0);
+  });
+});
+
+test('axe finds no violation, and nothing is wider than a phone', async () => {
+  await visit({viewport: {width: 390, height: 844}, bypassCSP: true}, async (page) => {
+    await page.waitForSelector('#events .events li');
+    await page.evaluate(axe.source);
+    const found = await page.evaluate(() => window.axe.run());
+    assert.deepEqual(found.violations.map(({id, nodes}) => [id, nodes.map((node) => node.target.join(' '))]), []);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth), false);
+  });
+});

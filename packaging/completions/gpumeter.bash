@@ -5,7 +5,7 @@ _gpumeter_check_flags="--json --gpu= --fail-on= --url= --ca-file= --login-file="
 _gpumeter_explain_words="xid sxid reason --json"
 _gpumeter_profile_words="--run= --pid= --steps= --seconds= --output="
 _gpumeter_allocate_words="set clear list --gpu= --user= --kind="
-_gpumeter_top_flags="--url= --ca-file= --login-file= --interval= --sort= --once --help --version"
+_gpumeter_top_flags="--url= --ca-file= --login-file= --interval= --sort= --once --json --help --version"
 _gpumeter_import_words="clpeak nvbandwidth dcgm-diag rocm-bandwidth-test transferbench deepbench ai-benchmark mlperf nccl-tests --gpu= --uuid= --host= --jobs-socket= --dry-run --help --version"
 # The flags. A "=" marks a flag with a value; the case below completes some of the values.
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket

@@ -27,7 +27,7 @@ def offered_by_bash(*words: str) -> list[str]:
     """The completion function's proposals for the last of these words."""
     script = f"""
 compopt() {{ :; }}
-source {PACKAGING}/completions/gpumeter.bash
+source "{PACKAGING}/completions/gpumeter.bash"
 COMP_WORDS=({" ".join(words)} "${{LAST-}}")
 COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 _gpumeter

@@ -75,9 +75,9 @@ void NvidiaContext::listen(const std::string& uuid) {
                        listened_types_ == event_types_;
   if (is_same) return;
   stop_listening();
-  caller.session()->listener().listen(
-      {caller.device(), event_types_, uuid, events_, pci_address_, options_.ledger});
-  caller.session()->operational().listen(uuid, events_);
+  const LoggedGpu logged{pci_address_, options_.ledger};
+  caller.session()->listener().listen({caller.device(), event_types_, uuid, events_, logged});
+  caller.session()->operational().listen(uuid, events_, logged);
   listened_session_ = caller.session();
   listened_device_ = caller.device();
   listened_types_ = event_types_;

@@ -173,18 +173,18 @@ void EventListener::start_anew() {
   changed_.wait_for(mutex_, std::chrono::milliseconds(100));
 }
 
-/// False for an event that the kernel's log has reported.
-bool EventListener::is_news(const Listened& one, const nvml::EventData& data, std::string kind,
-                            const Clock& clock) {
-  if (one.ledger == nullptr) return true;
+bool LoggedGpu::is_news(std::string kind, std::optional<std::uint64_t> code, unsigned instance,
+                        const Clock& clock, std::string text) const {
+  if (ledger == nullptr) return true;
   EventRecord event{.time = clock.realtime(),
                     .source = "nvml",
                     .vendor = "nvidia",
-                    .pci_address = one.pci_address,
-                    .kind = std::move(kind)};
-  if (data.type == nvml::kEventXid) event.code = data.data;
-  if (data.gpu_instance != nvml::kNoInstance) event.instance = data.gpu_instance;
-  return one.ledger->note(std::move(event));
+                    .pci_address = pci_address,
+                    .kind = std::move(kind),
+                    .code = code,
+                    .text = std::move(text)};
+  if (instance != nvml::kNoInstance) event.instance = instance;
+  return ledger->note(std::move(event));
 }
 
 std::optional<DeviceEvent> EventListener::take(const nvml::EventData& data, const Clock& clock) {
@@ -196,14 +196,14 @@ std::optional<DeviceEvent> EventListener::take(const nvml::EventData& data, cons
     const bool is_new =
         of->events->operational().is_first_report(data.data, XidSource::event_bit, clock.monotonic());
     if (!is_new) return std::nullopt;
-    if (is_news(*of, data, "xid", clock))
+    if (of->logged.is_news("xid", data.data, data.gpu_instance, clock))
       of->events->count_xid(data.data, data.gpu_instance, clock.realtime());
     return DeviceEvent{of->uuid, "xid " + std::to_string(data.data) + whereabouts(data)};
   }
   const std::optional<Event> event = event_of(data.type);
   if (!event) return std::nullopt;
   std::string name(kEvents[static_cast<std::size_t>(*event)].name);
-  is_news(*of, data, name, clock);
+  of->logged.is_news(name, std::nullopt, data.gpu_instance, clock);
   of->events->count(*event);
   return DeviceEvent{of->uuid, std::move(name)};
 }

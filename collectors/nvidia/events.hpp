@@ -18,10 +18,6 @@
 #include "collectors/nvidia/nvml/constants.hpp"
 #include "collectors/nvidia/operational_events.hpp"
 
-namespace gpumeter {
-class EventLedger;
-}
-
 namespace gpumeter::nvidia {
 
 // Events that a GPU's driver reports asynchronously: counted by the event thread, read by the GPU's lane.
@@ -152,8 +148,7 @@ class EventListener {
     std::uint64_t types;  ///< bits of nvml::EventType
     std::string uuid;
     std::shared_ptr<DeviceEvents> events;
-    std::string pci_address{};
-    std::shared_ptr<EventLedger> ledger{};  ///< null: every event counts
+    LoggedGpu logged{};
   };
   /// Events of the GPU are counted from the next wait on. Any thread.
   void listen(Source source) GPUMETER_EXCLUDES(mutex_);
@@ -176,7 +171,6 @@ class EventListener {
   bool register_new(const Clock& clock, std::vector<DeviceEvent>& events) GPUMETER_EXCLUDES(mutex_);
   void note(const Listened& one, unsigned result, std::vector<DeviceEvent>& events) GPUMETER_EXCLUDES(mutex_);
   void start_anew() GPUMETER_EXCLUDES(mutex_);
-  static bool is_news(const Listened& one, const nvml::EventData& data, std::string kind, const Clock& clock);
   std::optional<DeviceEvent> take(const nvml::EventData& data, const Clock& clock) GPUMETER_EXCLUDES(mutex_);
 
   const NvmlFunctions& nvml_;

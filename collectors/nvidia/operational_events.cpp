@@ -130,9 +130,9 @@ OperationalListener::~OperationalListener() {
   if (set_ != nullptr) nvml_.nvmlEventSetFree(set_);
 }
 
-void OperationalListener::listen(std::string uuid, std::shared_ptr<DeviceEvents> events) {
+void OperationalListener::listen(std::string uuid, std::shared_ptr<DeviceEvents> events, LoggedGpu logged) {
   MutexLock lock(mutex_);
-  sources_.push_back({std::move(uuid), std::move(events)});
+  sources_.push_back({std::move(uuid), std::move(events), std::move(logged)});
 }
 
 void OperationalListener::forget(const std::shared_ptr<DeviceEvents>& events) {
@@ -210,31 +210,33 @@ void OperationalListener::start_again() {
   }
 }
 
-// A simulated event is counted under its own word, and its XID is not: nothing has failed.
+// A simulated event is counted under its own word, and its XID is not: nothing has failed. The ledger has the
+// XID of an event that names one.
 void OperationalListener::count(const nvml::SetEvent& event, const Clock& clock,
                                 std::vector<DeviceEvent>& out) {
-  const std::string uuid = bounded_text(event.uuid);
-  std::shared_ptr<DeviceEvents> events;
-  {
-    MutexLock lock(mutex_);
-    const auto of = std::ranges::find(sources_, uuid, &Source::uuid);
-    if (of == sources_.end()) return;
-    events = of->events;
-  }
+  std::optional<Source> of = source_of(bounded_text(event.uuid));
+  if (!of) return;
+  OperationalCounts& counts = of->events->operational();
   OperationalKind kind = kind_of(event);
   const std::optional<std::uint64_t> xid = legacy_xid();
-  std::string text = "operational event " + kind.module + ' ' + kind.code + ", " + kind.severity;
+  std::string text = kind.module + ' ' + kind.code + ", " + kind.severity;
   if (xid) text += ", of xid " + std::to_string(*xid);
-  const bool is_new =
-      xid && !is_simulated(event) &&
-      events->operational().is_first_report(*xid, XidSource::operational_event, clock.monotonic());
-  if (is_new) {
-    events->count_xid(*xid, event.gpu_instance, clock.realtime());
-    out.push_back({uuid, "xid " + std::to_string(*xid)});
-  }
-  if ((event.attributes & nvml::kEventOverflow) != 0) events->operational().count_overflow();
-  events->operational().count(std::move(kind));
-  out.push_back({uuid, std::move(text)});
+  const bool is_new = xid && !is_simulated(event) &&
+                      counts.is_first_report(*xid, XidSource::operational_event, clock.monotonic());
+  if (is_new && of->logged.is_news("xid", xid, event.gpu_instance, clock))
+    of->events->count_xid(*xid, event.gpu_instance, clock.realtime());
+  if (is_new) out.push_back({of->uuid, "xid " + std::to_string(*xid)});
+  if (!xid || is_simulated(event))
+    of->logged.is_news("operational_event", std::nullopt, event.gpu_instance, clock, text);
+  if ((event.attributes & nvml::kEventOverflow) != 0) counts.count_overflow();
+  counts.count(std::move(kind));
+  out.push_back({of->uuid, "operational event " + text});
+}
+
+std::optional<OperationalListener::Source> OperationalListener::source_of(const std::string& uuid) {
+  MutexLock lock(mutex_);
+  const auto of = std::ranges::find(sources_, uuid, &Source::uuid);
+  return of == sources_.end() ? std::nullopt : std::optional(*of);
 }
 
 /// Of the event that was read last: the first context that is an XID.

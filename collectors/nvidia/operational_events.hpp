@@ -14,7 +14,21 @@
 #include "collectors/api/sample.hpp"
 #include "collectors/nvidia/nvml/abi.hpp"
 
+namespace gpumeter {
+class EventLedger;
+}
+
 namespace gpumeter::nvidia {
+
+/// A GPU in the ledger of all sources' events.
+struct LoggedGpu {
+  std::string pci_address{};
+  std::shared_ptr<EventLedger> ledger{};  ///< null: every event counts
+
+  /// Tells the ledger of an event. Returns false if the kernel's log has reported it.
+  bool is_news(std::string kind, std::optional<std::uint64_t> code, unsigned instance, const Clock& clock,
+               std::string text = {}) const;
+};
 
 // GPU Operational Events: structured records of drivers from branch 615 on, next to XIDs and the other event
 // bits. NVIDIA calls the interface a preview: modules and codes may change between branches, while XIDs
@@ -90,7 +104,8 @@ class OperationalListener {
   OperationalListener& operator=(const OperationalListener&) = delete;
 
   /// Events of the GPU are counted from the next take() on. Any thread.
-  void listen(std::string uuid, std::shared_ptr<DeviceEvents> events) GPUMETER_EXCLUDES(mutex_);
+  void listen(std::string uuid, std::shared_ptr<DeviceEvents> events, LoggedGpu logged)
+      GPUMETER_EXCLUDES(mutex_);
   /// Called when the GPU is lost or closed. Any thread.
   void forget(const std::shared_ptr<DeviceEvents>& events) GPUMETER_EXCLUDES(mutex_);
 
@@ -102,6 +117,7 @@ class OperationalListener {
   struct Source {
     std::string uuid;
     std::shared_ptr<DeviceEvents> events;
+    LoggedGpu logged;
     State state = State::fresh;
   };
 
@@ -110,6 +126,7 @@ class OperationalListener {
   void note(const Source& source, unsigned result) GPUMETER_EXCLUDES(mutex_);
   bool is_any_on() GPUMETER_EXCLUDES(mutex_);
   void start_again() GPUMETER_EXCLUDES(mutex_);
+  std::optional<Source> source_of(const std::string& uuid) GPUMETER_EXCLUDES(mutex_);
   void count(const nvml::SetEvent& event, const Clock& clock, std::vector<DeviceEvent>& out)
       GPUMETER_EXCLUDES(mutex_);
   std::optional<std::uint64_t> legacy_xid() const;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/api/event_ledger.hpp"
 #include "collectors/nvidia/events.hpp"
 #include "collectors/nvidia/nvml/constants.hpp"
 #include "tests/fakes/fake_clock.hpp"
@@ -211,6 +212,37 @@ events:
             "gpu_operational_events_total{module=\"GPU-FSP\",code=\"0x0001\",severity=\"recoverable\"} 2\n"
             "gpu_xid_errors_total{xid=\"31\"} 1\n");
   EXPECT_EQ(driver_->violations(), "");
+}
+
+TEST_F(OperationalEvents, AreOneOccurrenceWithALineOfTheKernelsLog) {
+  driver_.emplace(R"(
+devices: [{uuid: GPU-0, operational_events: yes}]
+events:
+  - {at: 1, device: 0, type: operational, module: GPU-GSP, code: 1, severity: 40, contexts: [119]}
+  - {at: 2, device: 0, type: operational, module: GPU-NVLINK, code: 2, severity: 20}
+)");
+  const auto session = *NvmlSession::shared(driver_->library());
+  const auto ledger = std::make_shared<EventLedger>(clock_);
+  const auto events = std::make_shared<DeviceEvents>();
+  const std::string address = "0000:1b:00.0";
+  ledger->note({.time = clock_.realtime(),
+                .source = std::string(kKernelLog),
+                .pci_address = address,
+                .kind = "xid",
+                .code = 119});
+  session->operational().listen("GPU-0", events, {address, ledger});
+  std::vector<DeviceEvent> reported;
+  driver_->set_time(0);
+  session->operational().take(clock_, reported);
+  driver_->set_time(3);
+  session->operational().take(clock_, reported);
+  EXPECT_EQ(events->xids(xid_place(119)), 0U);  // the ledger's count is the log's
+  EXPECT_EQ(events->operational().size(), 2U);
+  const std::vector<EventRecord> shown = ledger->after(0);
+  ASSERT_EQ(shown.size(), 2U);
+  EXPECT_EQ(shown[0].kind, "xid");
+  EXPECT_EQ(shown[1].kind, "operational_event");
+  EXPECT_EQ(shown[1].text, "GPU-NVLINK 0x0002, corrected");
 }
 
 TEST_F(OperationalEvents, SurviveALossOfTheGpu) {

@@ -33,7 +33,8 @@ READ_BY_OPERATORS = ("README.md", "docs/runbooks.md", "docs/alerts.md", "docs/tr
                      "packaging/prometheus/alerts.yml", "packaging/grafana/fleet.json", "packaging/grafana/gpu.json", "packaging/grafana/jobs.json")
 NAMED = re.compile(r"(?<![\w:])((?:gpu|gpumeter|ml)_[a-z0-9_]+)(?![\w:*])(?:\{([^}]*)\})?")
 OF_HISTOGRAMS = re.compile(r"_(bucket|sum|count|created)$")
-BY_LINK = "gpu_link_"  # only if the configuration asks for each link
+# Only if the configuration asks for each link; all others also of the links that have something to say.
+BY_LINK = ("gpu_link_received", "gpu_link_transmitted")
 SIZE = re.compile(r"\d+ files, [\d.]+ k lines")  # changes with each commit
 OF_SERIES = {"gpu", "uuid", "vendor", "model", "le"}  # of every device, and of Prometheus' histograms
 NO_METRICS = {"gpu_busy_percent"}  # a file of amdgpu

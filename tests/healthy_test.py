@@ -27,7 +27,7 @@ from harness import free_port, run, text_page  # noqa: E402
 FAULTS = {"amd_radeon_rx": {"pcie_width", "thermal_throttling"}, "amd_accelerator": {"memory_errors_uncorrected"},
           "device_trainium": {"memory_errors_uncorrected", "hardware_errors"},
           "device_trainium_moved": {"memory_errors_uncorrected", "hardware_errors"}, "nvidia_a100": {"row_remap_pending"},
-          "nvidia_gb200_nvl72": {"links_down", "repair_pending"}}
+          "nvidia_gb200_nvl72": {"links_down", "link_errors", "repair_pending"}}
 
 
 def machines() -> Iterator[tuple[str, ModuleType, Callable[[], object]]]:

@@ -112,14 +112,16 @@ inline constexpr auto interconnect_transmitted_bytes = counter("gpu_interconnect
 inline constexpr auto interconnect_errors = counter("gpu_interconnect_errors_total", "", "Errors on all links of the kind, by error. Errors that forward error correction repaired are not included.");
 inline constexpr auto interconnect_links = gauge("gpu_interconnect_links", "", "Number of the device's links of the kind, as in gpu_interconnect_received_bytes_total.");
 inline constexpr auto interconnect_links_up = gauge("gpu_interconnect_links_up", "", "Number of the device's links of the kind that are up.");
-inline constexpr auto interconnect_bit_error_ratio = gauge("gpu_interconnect_bit_error_ratio", "ratio", "Highest bit error ratio of the device's links to other GPUs, by error: symbol (before forward error correction) or effective (after it).");
+inline constexpr auto interconnect_link_speed = gauge("gpu_interconnect_link_speed_bytes_per_second", "bytes_per_second", "Data rate of a link of the kind in bytes per second and direction: the rate that most of the device's links which are up have.", kFullPageOnly);
+inline constexpr auto interconnect_bit_error_ratio = gauge("gpu_interconnect_bit_error_ratio", "ratio", "Highest bit error ratio of the device's links to other GPUs, by error: effective (after forward error correction) or symbol (after all corrections of the link).");
 inline constexpr auto interconnect_fec_history = counter("gpu_interconnect_fec_history_total", "", "Symbol errors repaired by forward error correction on all links of the kind, by bin of the driver's histogram (0 to 15). Higher bins hold blocks with more errors.", kFullPageOnly);
 
-// Each link separately, on request; the sums are in the interconnect families
-inline constexpr auto link_up = gauge("gpu_link_up", "", "1 while the link is up.");
+// Single links; the sums are in the interconnect families. NVLink: those that have something to say, or with `links: each` all
+inline constexpr auto link_up = gauge("gpu_link_up", "", "1 while the link is up. A link that is active without traffic is not up.");
+inline constexpr auto link_speed = gauge("gpu_link_speed_bytes_per_second", "bytes_per_second", "Data rate of one link in bytes per second and direction.");
 inline constexpr auto link_received_bytes = counter("gpu_link_received_bytes_total", "bytes", "Bytes received over one link.");
 inline constexpr auto link_transmitted_bytes = counter("gpu_link_transmitted_bytes_total", "bytes", "Bytes transmitted over one link.");
-inline constexpr auto link_errors = counter("gpu_link_errors_total", "", "Errors on one link, by error.");
+inline constexpr auto link_errors = counter("gpu_link_errors_total", "", "Errors on one link, by error.", kWhileNonzero);
 inline constexpr auto link_bit_error_ratio = gauge("gpu_link_bit_error_ratio", "ratio", "Bit error ratio of one link, by error as in gpu_interconnect_bit_error_ratio.");
 
 // Memory errors and events
@@ -127,11 +129,15 @@ inline constexpr auto memory_errors = counter("gpu_memory_errors_total", "", "Me
 inline constexpr auto memory_lifetime_errors = counter("gpu_memory_lifetime_errors_total", "", "Memory errors over the card's lifetime, by severity and location.");
 inline constexpr auto memory_unrepairable = gauge("gpu_memory_unrepairable", "", "1 if the memory has errors that neither spare rows nor spare channels can repair. Replace the card.");
 inline constexpr auto repair_pending = gauge("gpu_repair_pending", "", "1 if the next reset will repair a part of the device with spare hardware, by part: channel (of the memory), tpc (texture processing cluster).");
+inline constexpr auto sram_threshold_exceeded = gauge("gpu_sram_error_threshold_exceeded", "", "1 if the uncorrected errors of the device's SRAM exceed the driver's threshold. Replace the card.");
+inline constexpr auto sram_lifetime_errors = counter("gpu_sram_lifetime_errors_total", "", "Uncorrected SRAM errors since the card was made, by unit; part of gpu_memory_lifetime_errors_total.", kFullPageOnly);
 inline constexpr auto hardware_errors = counter("gpu_hardware_errors_total", "", "Errors in blocks other than memory since the driver was loaded, by block and severity.", {Detail::Level::nonzero, "severity", "uncorrected"});
 inline constexpr auto retired_pages = gauge("gpu_retired_pages", "", "Retired memory pages, by cause.");
 inline constexpr auto retired_pages_pending = gauge("gpu_retired_pages_pending", "", "1 if the next reset will retire a memory page.");
 inline constexpr auto remapped_rows = gauge("gpu_remapped_rows", "", "Memory rows remapped to spare rows, by cause.");
 inline constexpr auto remapped_rows_inactive = gauge("gpu_remapped_rows_inactive", "", "Remappings of memory rows that are recorded but not in effect, by cause as in gpu_remapped_rows.");
+inline constexpr auto remapped_banks = gauge("gpu_remapped_banks", "", "Memory banks remapped to spare banks, by state: active (in effect), inactive (recorded only), pending (in effect after the next reset).");
+inline constexpr auto bank_remap_groups = gauge("gpu_bank_remap_groups", "", "Groups of memory banks, by availability of spare banks: max (all are left), none.", kFullPageOnly);
 inline constexpr auto row_remap_pending = gauge("gpu_row_remap_pending", "", "1 if the next reset will remap a memory row.");
 inline constexpr auto row_remap_failed = gauge("gpu_row_remap_failed", "", "1 if a memory row could not be remapped. Replace the card.");
 inline constexpr auto row_remap_banks = gauge("gpu_row_remap_banks", "", "Memory banks, by availability of spare rows.", kFullPageOnly);
@@ -143,6 +149,7 @@ inline constexpr auto operational_event_overflows = counter("gpu_operational_eve
 inline constexpr auto recovery_action = gauge("gpu_recovery_action", "", "1 for the recovery action that the driver requests. action=other: unknown to this version. On the standard page action=none is always there and the others while they hold: to average or to compare with 0, use action=none.", {Detail::Level::nonzero, "action", "none"});
 inline constexpr auto fabric_state = gauge("gpu_fabric_state", "", "1 for the state of the device's registration with the fabric manager. state=failed: ended with an error. On the standard page state=completed is always there and the others while they hold: to average or to compare with 0, use state=completed.", {Detail::Level::nonzero, "state", "completed"});
 inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the fabric's health as reported by the device. On the standard page state=healthy is always there and the others while they hold: to average or to compare with 0, use state=healthy.", {Detail::Level::nonzero, "state", "healthy"});
+inline constexpr auto fabric_condition = gauge("gpu_fabric_condition", "", "1 for each trouble that the device reports of its fabric, by condition. condition=no_partition, partition_unassigned: the node is not assigned to a partition, which is usual before it is given work.", kWhileNonzero);
 inline constexpr auto fabric_info = gauge("gpu_fabric_info", "", "Fabric in which the device is registered: clique, and cluster_uuid if the cluster has one; always 1. Absent until registration has succeeded.", kFullPageOnly);
 inline constexpr auto platform_info = gauge("gpu_platform_info", "", "Place of the device in its rack, as labels; always 1. chassis_serial: serial number of the chassis; slot: its slot, switches included; tray: its compute tray; host: the node in the slot; module: the GPU in the node.");
 inline constexpr auto topology_info = gauge("gpu_topology_info", "", "Path between the device and a peer GPU (uuid) of the machine; always 1. path=link: NVLink or xGMI; pix: one PCIe switch; pxb: several; phb: one host bridge; node: one NUMA node; sys: between NUMA nodes.", kFullPageOnly);
@@ -151,6 +158,7 @@ inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the 
 // The daemon's judgement, exporter/health
 inline constexpr auto health = gauge("gpu_health", "", "1 for the state of the device's health: ok, degraded, failed, or unknown while the device is not read or its driver is closed on request. docs/conditions.md lists the conditions. Judged once a second by the running daemon, not by --once.");
 inline constexpr auto health_reason = gauge("gpu_health_reason", "", "1 while a reason degrades or fails the device's health, by severity and by the action that helps; absent otherwise. docs/conditions.md lists the reasons.");
+inline constexpr auto advisory_info = gauge("gpu_advisory_info", "", "Advisory that concerns the device's model and driver version, by name; always 1. An advisory is information and changes no state. docs/conditions.md lists the advisories.", kFullPageOnly);
 
 // Results of active benchmarks: gpumeter-benchmark, or imported
 inline constexpr auto benchmark_flops = gauge("gpu_benchmark_flops", "flops", "Measured rate of matrix multiplication in operations per second, by data type and by the library that computed (backend).");

@@ -80,8 +80,8 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
   }
 
   std::unique_ptr<Device> device(const DeviceInfo&) override {
-    return std::make_unique<ListingDevice<NvidiaContext>>(
-        NvidiaContext(options_), nvidia_rows(options_.each_link), nvidia_partition_rows());
+    return std::make_unique<ListingDevice<NvidiaContext>>(NvidiaContext(options_), nvidia_rows(),
+                                                          nvidia_partition_rows());
   }
 
   std::vector<SourceReport> sources_of(const DeviceInfo& info) const override {

@@ -9,9 +9,8 @@
 
 namespace gpumeter::nvidia {
 
-/// The table of all values of a GPU, and of each of its MIG instances. `each_link` adds the rows of each
-/// NVLink.
-std::span<const MetricRow<NvidiaContext>> nvidia_rows(bool each_link);
+/// The table of all values of a GPU, and of each of its MIG instances.
+std::span<const MetricRow<NvidiaContext>> nvidia_rows();
 std::span<const MetricRow<NvidiaContext>> nvidia_partition_rows() noexcept;
 
 std::span<const RowDoc> nvidia_row_docs();
@@ -20,7 +19,8 @@ inline constexpr CollectorOption kNvidiaOptions[] = {
     {"library", CollectorOption::Kind::text, "libnvidia-ml.so.1",
      "NVML, which is part of the driver: a file name for the loader, or a path."},
     {"links", CollectorOption::Kind::text, "sum",
-     "NVLink series. sum: totals of all links of a GPU; each: also a set per link."},
+     "NVLink series. sum: totals of all links of a GPU, and state, speed and errors of the links that have "
+     "something to say, at most the worst 4; each: a set per link."},
 };
 
 std::optional<OptionProblem> check_nvidia(const CollectorContext& context);

@@ -59,6 +59,8 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   event_types_ = has_listener ? types.value_or(event_types_) & heard_types() : 0;
   is_open_troubled_ = target.caller.was_troubled();
   pci_address_ = info.pci_address;
+  links_.begin_pass();
+  links_.open(NvmlCaller(target.caller.session(), target.caller.device()));
   listen(info.uuid);
   if (std::exchange(was_lost_, false)) events_->count(Event::returned);
   return Done{};
@@ -114,7 +116,8 @@ void NvidiaContext::close_sources() noexcept {
 }
 
 bool NvidiaContext::has_more(Nanoseconds now) noexcept try {
-  bool has_changed = fabric_ != shown_fabric_ || events_->operational().size() != shown_kinds_;
+  bool has_changed = fabric_ != shown_fabric_ || events_->operational().size() != shown_kinds_ ||
+                     (!options_.each_link && links_.has_changed());
   if ((!unsettled_.empty() || is_open_troubled_) && unsettled_.is_time(now)) {
     has_changed = unsettled_.look() || has_changed;
     has_changed = (is_open_troubled_ && opens_well()) || has_changed;
@@ -218,6 +221,7 @@ Readiness NvidiaContext::begin_pass(const Pass& pass) noexcept {
   elapsed_ = pass.elapsed;
   ++pass_;
   for (NvmlTarget& target : targets_) target.begin_pass();
+  links_.begin_pass();
   if (unified_memory_) unified_memory_->begin_pass();
   fields_[static_cast<std::size_t>(pass.tier)].begin_pass();
   return Readiness::awake;

@@ -14,6 +14,7 @@
 #include "collectors/api/collector.hpp"
 #include "collectors/nvidia/events.hpp"
 #include "collectors/nvidia/identity.hpp"
+#include "collectors/nvidia/links.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
 #include "collectors/nvidia/processes.hpp"
 #include "collectors/nvidia/sources.hpp"
@@ -118,9 +119,9 @@ class NvmlTarget {
 
 /// The collector's configuration.
 struct NvidiaOptions {
-  std::string library;                    ///< path or file name of NVML
-  bool each_link = false;                 ///< each NVLink by itself, in addition to the sums
-  std::string procfs{};                   ///< "/proc", for the host's memory if the GPU has none of its own
+  std::string library;     ///< path or file name of NVML
+  bool each_link = false;  ///< series of each NVLink, in addition to the sums and those of the worst
+  std::string procfs{};    ///< "/proc", for the host's memory if the GPU has none of its own
   std::shared_ptr<EventLedger> ledger{};  ///< of the events of all sources; null: none
 };
 
@@ -142,7 +143,8 @@ class NvidiaContext {
   std::span<const Partition> partitions() const noexcept { return partitions_; }
   void turn_to(std::size_t partition) noexcept { turned_to_ = partition + 1; }
 
-  // For BindsAgain: sources that could not be read at attach, and a fabric that has registered since then.
+  // For BindsAgain: sources that could not be read at attach, a fabric that has registered since then, and
+  // links that have something to say since then.
 
   void end_binding() noexcept {}
   bool has_more(Nanoseconds now) noexcept;
@@ -179,6 +181,9 @@ class NvidiaContext {
   std::uint64_t event_types() const noexcept {
     return event_types_;
   }  ///< bits of nvml::EventType that are listened to
+  NvLinks& links() noexcept { return links_; }
+  /// Whether every link has all series.
+  bool has_each_link() const noexcept { return options_.each_link; }
   const DeviceEvents& events() const noexcept { return *events_; }
   struct OpenedBuffer {
     std::shared_ptr<SampleBuffer>
@@ -234,6 +239,7 @@ class NvidiaContext {
   nvml::Device listened_device_ = nullptr;
   std::uint64_t listened_types_ = 0;
   UnsettledSources unsettled_;
+  NvLinks links_;
   bool is_open_troubled_ = false;  // a call of open() failed in a way that may pass
   bool has_wide_bytes_ = false;
   std::optional<Fabric> fabric_;        // as of the last reading

@@ -108,7 +108,7 @@ constexpr Throttle kCauses[] = {
     {"thermal", "", nvml::kReasonSwThermal | nvml::kReasonHwThermal, 269, 270},
     {"thermal", "", nvml::kReasonSwThermal | nvml::kReasonHwThermal, 75},
     {"sync", "", nvml::kReasonSyncBoost, 76},
-    {"reliability", "", 0, 77, 79},
+    {"reliability", "", nvml::kReasonBoardLimit | nvml::kReasonReliability, 77, 79},
     {"hardware", "", nvml::kReasonHwSlowdown},
     {"software", "", nvml::kReasonApplicationsClocks | nvml::kReasonDisplayClocks},
 };
@@ -118,8 +118,8 @@ constexpr Throttle kReasons[] = {
     {"thermal", "sw_thermal", nvml::kReasonSwThermal, 269},
     {"thermal", "hw_thermal", nvml::kReasonHwThermal, 270},
     {"sync", "sync_boost", nvml::kReasonSyncBoost, 76},
-    {"reliability", "board_limit", 0, 77},
-    {"reliability", "reliability", 0, 79},
+    {"reliability", "board_limit", nvml::kReasonBoardLimit, 77},
+    {"reliability", "reliability", nvml::kReasonReliability, 79},
     {"hardware", "hw_slowdown", nvml::kReasonHwSlowdown},
     {"software", "applications_clocks", nvml::kReasonApplicationsClocks},
     {"software", "display_clocks", nvml::kReasonDisplayClocks},
@@ -312,8 +312,19 @@ constexpr auto kMemoryHealthRows = std::to_array<Row>({
     {&catalog::remapped_rows_inactive, {"cause", "corrected"}, field("NVML_FI_DEV_REMAPPED_ROWS_COR_INACTIVE", 301, Tier::slow), 1, Tier::slow},
     {&catalog::remapped_rows_inactive, {"cause", "uncorrected"}, field("NVML_FI_DEV_REMAPPED_ROWS_UNC_INACTIVE", 302, Tier::slow), 1, Tier::slow},
     {&catalog::memory_unrepairable, {}, {part<&F::nvmlDeviceGetUnrepairableMemoryFlag_v1, &nvml::UnrepairableMemory::is_unrepairable>, "nvmlDeviceGetUnrepairableMemoryFlag_v1"}, 1, Tier::slow, {}, kFlag},
+    {&catalog::sram_threshold_exceeded, {}, {part<&F::nvmlDeviceGetSramEccErrorStatus, &nvml::SramErrors::is_above_threshold>, "nvmlDeviceGetSramEccErrorStatus threshold"}, 1, Tier::slow, {}, kFlag},
+    {&catalog::sram_lifetime_errors, {"unit", "l2"}, {part<&F::nvmlDeviceGetSramEccErrorStatus, &nvml::SramErrors::l2>, "nvmlDeviceGetSramEccErrorStatus L2"}, 1, Tier::slow},
+    {&catalog::sram_lifetime_errors, {"unit", "sm"}, {part<&F::nvmlDeviceGetSramEccErrorStatus, &nvml::SramErrors::sm>, "nvmlDeviceGetSramEccErrorStatus SM"}, 1, Tier::slow},
+    {&catalog::sram_lifetime_errors, {"unit", "pcie"}, {part<&F::nvmlDeviceGetSramEccErrorStatus, &nvml::SramErrors::pcie>, "nvmlDeviceGetSramEccErrorStatus PCIe"}, 1, Tier::slow},
+    {&catalog::sram_lifetime_errors, {"unit", "microcontroller"}, {part<&F::nvmlDeviceGetSramEccErrorStatus, &nvml::SramErrors::microcontroller>, "nvmlDeviceGetSramEccErrorStatus microcontroller"}, 1, Tier::slow},
+    {&catalog::sram_lifetime_errors, {"unit", "other"}, {part<&F::nvmlDeviceGetSramEccErrorStatus, &nvml::SramErrors::other>, "nvmlDeviceGetSramEccErrorStatus other"}, 1, Tier::slow},
     {&catalog::repair_pending, {"part", "channel"}, {part<&F::nvmlDeviceGetRepairStatus, &nvml::RepairStatus::channel_pending>, "nvmlDeviceGetRepairStatus channel"}, 1, Tier::slow, {}, kFlag},
     {&catalog::repair_pending, {"part", "tpc"}, {part<&F::nvmlDeviceGetRepairStatus, &nvml::RepairStatus::tpc_pending>, "nvmlDeviceGetRepairStatus TPC"}, 1, Tier::slow, {}, kFlag},
+    {&catalog::remapped_banks, {"state", "active"}, {part<&F::nvmlDeviceGetBankRemapperStatus_v1, &nvml::BankRemapperStatus::active>, "nvmlDeviceGetBankRemapperStatus_v1"}, 1, Tier::slow},
+    {&catalog::remapped_banks, {"state", "inactive"}, {part<&F::nvmlDeviceGetBankRemapperStatus_v1, &nvml::BankRemapperStatus::inactive>, "nvmlDeviceGetBankRemapperStatus_v1"}, 1, Tier::slow},
+    {&catalog::remapped_banks, {"state", "pending"}, {part<&F::nvmlDeviceGetBankRemapperStatus_v1, &nvml::BankRemapperStatus::is_pending>, "nvmlDeviceGetBankRemapperStatus_v1"}, 1, Tier::slow},
+    {&catalog::bank_remap_groups, {"availability", "max"}, {part<&F::nvmlDeviceGetBankRemapperStatus_v1, &nvml::BankRemapperStatus::max>, "nvmlDeviceGetBankRemapperStatus_v1"}, 1, Tier::slow},
+    {&catalog::bank_remap_groups, {"availability", "none"}, {part<&F::nvmlDeviceGetBankRemapperStatus_v1, &nvml::BankRemapperStatus::none>, "nvmlDeviceGetBankRemapperStatus_v1"}, 1, Tier::slow},
     {&catalog::row_remap_pending, {}, field("NVML_FI_DEV_REMAPPED_PENDING", 144, Tier::slow), 1, Tier::slow},
     {&catalog::row_remap_failed, {}, field("NVML_FI_DEV_REMAPPED_FAILURE", 145, Tier::slow), 1, Tier::slow},
     {&catalog::row_remap_banks, {"availability", "max"}, {part<&F::nvmlDeviceGetRowRemapperHistogram, &nvml::RowRemapperHistogram::max>, "nvmlDeviceGetRowRemapperHistogram"}, 1, Tier::slow},
@@ -353,7 +364,7 @@ constexpr auto kPcieRows = std::to_array<Row>({
 });
 
 // NVML_GPU_RECOVERY_ACTION_*, in their order.
-constexpr std::string_view kRecoveryActions[] = {"none", "reset", "reboot", "drain_p2p", "drain_and_reset", "recover_imex"};
+constexpr std::string_view kRecoveryActions[] = {"none", "reset", "reboot", "drain_p2p", "drain_and_reset", "recover_imex", "bus_reset", "system_reboot"};
 constexpr auto kRecoveryRows = each_place(kRecoveryActions, [](std::size_t place, std::string_view action) {
   return Row{&catalog::recovery_action, {"action", action}, field_is("NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", 230, Tier::slow, static_cast<unsigned>(place)), 1, Tier::slow};
 });
@@ -403,7 +414,9 @@ constexpr auto kInterconnectRows = std::to_array<Row>({
     {&catalog::interconnect_links, {"kind", "c2c"}, field("NVML_FI_DEV_C2C_LINK_COUNT", 170, Tier::slow), 1, Tier::slow, {}, kZeroIsUnknown},
     {&catalog::interconnect_links_up, {"kind", "c2c"}, c2c_up_fields("NVML_FI_DEV_C2C_LINK_GET_STATUS", 171), 1, Tier::slow},
     {&catalog::interconnect_links, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_LINK_COUNT", 91, Tier::slow), 1, Tier::slow, {}, kZeroIsUnknown},
-    {&catalog::interconnect_links_up, {"kind", "nvlink"}, {links_up, "nvmlDeviceGetNvLinkState"}, 1, Tier::slow},
+    {&catalog::interconnect_links_up, {"kind", "nvlink"}, {links_up, "NVML_FI_DEV_NVLINK_GET_STATE, nvmlDeviceGetNvLinkState"}, 1, Tier::slow},
+    {&catalog::interconnect_link_speed, {"kind", "nvlink"}, {links_speed, "NVML_FI_DEV_NVLINK_GET_SPEED"}, kMega, Tier::slow},
+    {&catalog::interconnect_link_speed, {"kind", "nvlink"}, field("NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON", 90, Tier::slow), kMega, Tier::slow, {}, kZeroIsUnknown},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_flit"}, field("NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", 38, Tier::slow), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "crc_data"}, field("NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", 45, Tier::slow), 1, Tier::slow},
     {&catalog::interconnect_errors, {"kind", "nvlink", "error", "replay"}, field("NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", 52, Tier::slow), 1, Tier::slow},
@@ -440,13 +453,17 @@ constexpr auto kFecRows = each_place(kFecBins, [](std::size_t bin, std::string_v
   return Row{&catalog::interconnect_fec_history, {"kind", "nvlink", "bin", label}, source, 1, Tier::slow};
 });
 
-// Rows of each link, with `links: each`.
+// Rows of each link.
 template <unsigned Field>
 constexpr Row link_bytes(const MetricDescriptor& family, std::string_view name, double scale, unsigned link, std::string_view label) {
-  return {&family, {"kind", "nvlink", "link", label}, field(name, Field, Tier::normal, link), scale, Tier::normal, {}, kPositive};
+  return {&family, {"kind", "nvlink", "link", label}, each_link_field(name, link, Field, Tier::normal), scale, Tier::normal, {}, kPositive};
 }
 constexpr Row link_error(std::string_view error, unsigned counter, unsigned link, std::string_view label) {
   return {&catalog::link_errors, {"kind", "nvlink", "link", label, "error", error}, link_errors("nvmlDeviceGetNvLinkErrorCounter", link, counter), 1, Tier::slow};
+}
+template <unsigned Field>
+constexpr Row fifth_link_error(std::string_view error, std::string_view name, unsigned link, std::string_view label) {
+  return {&catalog::link_errors, {"kind", "nvlink", "link", label, "error", error}, link_field(name, link, Field), 1, Tier::slow};
 }
 template <unsigned Field>
 constexpr Row link_ber(std::string_view error, std::string_view name, unsigned link, std::string_view label) {
@@ -454,11 +471,12 @@ constexpr Row link_ber(std::string_view error, std::string_view name, unsigned l
 }
 template <unsigned Field>
 constexpr Row c2c_error(std::string_view error, std::string_view name, unsigned link, std::string_view label) {
-  return {&catalog::link_errors, {"kind", "c2c", "link", label, "error", error}, field(name, Field, Tier::slow, link), 1, Tier::slow};
+  return {&catalog::link_errors, {"kind", "c2c", "link", label, "error", error}, each_link_field(name, link, Field, Tier::slow), 1, Tier::slow};
 }
 using LinkRow = Row (*)(unsigned link, std::string_view label);
 constexpr LinkRow kLinkRows[] = {
-    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "nvlink", "link", label}, {link_state, "nvmlDeviceGetNvLinkState", link}, 1, Tier::slow}; },
+    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "nvlink", "link", label}, link_state("NVML_FI_DEV_NVLINK_GET_STATE, nvmlDeviceGetNvLinkState", link), 1, Tier::slow}; },
+    [](unsigned link, std::string_view label) { return Row{&catalog::link_speed, {"kind", "nvlink", "link", label}, link_field("NVML_FI_DEV_NVLINK_GET_SPEED", link, 164), kMega, Tier::slow, {}, kZeroIsUnknown}; },
     [](unsigned link, std::string_view label) { return link_bytes<138>(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", kKibi, link, label); },
     [](unsigned link, std::string_view label) { return link_bytes<139>(catalog::link_received_bytes, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", kKibi, link, label); },
     [](unsigned link, std::string_view label) { return link_bytes<202>(catalog::link_transmitted_bytes, "NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", 1, link, label); },
@@ -468,20 +486,30 @@ constexpr LinkRow kLinkRows[] = {
     [](unsigned link, std::string_view label) { return link_error("crc_flit", 2, link, label); },
     [](unsigned link, std::string_view label) { return link_error("crc_data", 3, link, label); },
     [](unsigned link, std::string_view label) { return link_error("ecc_data", 4, link, label); },
+    [](unsigned link, std::string_view label) { return fifth_link_error<206>("malformed_packet", "NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS", link, label); },
+    [](unsigned link, std::string_view label) { return fifth_link_error<207>("buffer_overrun", "NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS", link, label); },
+    [](unsigned link, std::string_view label) { return fifth_link_error<208>("receive", "NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS", link, label); },
+    [](unsigned link, std::string_view label) { return fifth_link_error<209>("receive_remote", "NVML_FI_DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS", link, label); },
+    [](unsigned link, std::string_view label) { return fifth_link_error<210>("receive_general", "NVML_FI_DEV_NVLINK_COUNT_RCV_GENERAL_ERRORS", link, label); },
+    [](unsigned link, std::string_view label) { return fifth_link_error<211>("local_link_integrity", "NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS", link, label); },
+    [](unsigned link, std::string_view label) { return fifth_link_error<212>("discard", "NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS", link, label); },
+    [](unsigned link, std::string_view label) { return fifth_link_error<213>("recovery", "NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS", link, label); },
+    [](unsigned link, std::string_view label) { return fifth_link_error<214>("recovery_failed", "NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", link, label); },
     [](unsigned link, std::string_view label) { return link_ber<222>("symbol", "NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER", link, label); },
     [](unsigned link, std::string_view label) { return link_ber<220>("effective", "NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER", link, label); },
 };
 // The links to the CPU (NVLink-C2C): kMostC2cLinks of them.
 constexpr LinkRow kC2cRows[] = {
-    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "c2c", "link", label}, field("NVML_FI_DEV_C2C_LINK_GET_STATUS", 171, Tier::slow, link), 1, Tier::slow}; },
+    [](unsigned link, std::string_view label) { return Row{&catalog::link_up, {"kind", "c2c", "link", label}, each_link_field("NVML_FI_DEV_C2C_LINK_GET_STATUS", link, 171, Tier::slow), 1, Tier::slow}; },
     [](unsigned link, std::string_view label) { return c2c_error<231>("crc", "NVML_FI_DEV_C2C_LINK_ERROR_INTR", link, label); },
     [](unsigned link, std::string_view label) { return c2c_error<232>("replay", "NVML_FI_DEV_C2C_LINK_ERROR_REPLAY", link, label); },
     [](unsigned link, std::string_view label) { return c2c_error<233>("replay_back_to_back", "NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", link, label); },
 };
-// NVML_NVLINK_MAX_LINKS has grown from 6 to 36.
 constexpr std::string_view kLinkNames[] = {
     "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17",
-    "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32", "33", "34", "35"};
+    "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32", "33", "34", "35",
+    "36", "37", "38", "39", "40", "41", "42", "43", "44", "45", "46", "47", "48", "49", "50", "51", "52", "53",
+    "54", "55", "56", "57", "58", "59", "60", "61", "62", "63", "64", "65", "66", "67", "68", "69", "70", "71"};
 static_assert(std::size(kLinkNames) == nvml::kMostLinks);
 
 constexpr auto kFabricRows = std::to_array<Row>({
@@ -493,6 +521,9 @@ constexpr auto kFabricRows = std::to_array<Row>({
     {&catalog::fabric_health, {"state", "unhealthy"}, {fabric_health, "nvmlDeviceGetGpuFabricInfoV health", FabricHealth::unhealthy}, 1, Tier::slow},
     {&catalog::fabric_health, {"state", "limited_capacity"}, {fabric_health, "nvmlDeviceGetGpuFabricInfoV health", FabricHealth::limited_capacity}, 1, Tier::slow},
 });
+constexpr auto kFabricConditionRows = each_place(kFabricConditions, [](std::size_t place, const FabricCondition& of) {
+  return Row{&catalog::fabric_condition, {"condition", of.name}, {fabric_condition, "nvmlDeviceGetGpuFabricInfoV health mask", place}, 1, Tier::slow};
+});
 // clang-format on
 
 constexpr auto kTable =
@@ -500,8 +531,8 @@ constexpr auto kTable =
            kUnifiedMemoryRows, kPowerRows, kTemperatureRows, kClockRows, kClockMaxRows, kStateRows, kFanRows,
            kFanRpmRows, kPersistenceRows, kEccModeRows, kEccPendingRows, kMigModeRows, kMigPendingRows,
            kDisplayRows, kOtherModeRows, kEccRows, kMemoryHealthRows, kPcieRows, kInterconnectRows, kFecRows,
-           kFabricRows, kRecoveryRows, kOtherRecoveryRows, kLicenseRows, kXidRows, kXidTimeRows, kEventRows,
-           kOperationalRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
+           kFabricRows, kFabricConditionRows, kRecoveryRows, kOtherRecoveryRows, kLicenseRows, kXidRows,
+           kXidTimeRows, kEventRows, kOperationalRows, kPeakTableRows, kPeakFormulaRows, kPeakBandwidthRows);
 // Rows of a MIG instance. Power, temperatures and clocks exist only for the whole GPU; processes are not
 // attributed to instances here.
 // clang-format off
@@ -533,7 +564,7 @@ static_assert(valid_table(kTable));
 static_assert(valid_table(kPartitionTable));
 static_assert(std::all_of(kTable.begin(), kTable.end(), in_its_tier));
 
-// Several hundred rows that few users enable: they are created on demand.
+// A thousand rows of links, of which few are ever bound: they are created on demand.
 std::vector<Row> rows_with_links() {
   std::vector<Row> rows(kTable.begin(), kTable.end());
   for (const LinkRow make_row : kLinkRows) {
@@ -548,8 +579,7 @@ std::vector<Row> rows_with_links() {
 
 }  // namespace
 
-std::span<const MetricRow<NvidiaContext>> nvidia_rows(bool each_link) {
-  if (!each_link) return kTable;
+std::span<const MetricRow<NvidiaContext>> nvidia_rows() {
   static const std::vector<Row> with_links = rows_with_links();
   return with_links;
 }
@@ -557,8 +587,7 @@ std::span<const MetricRow<NvidiaContext>> nvidia_rows(bool each_link) {
 std::span<const MetricRow<NvidiaContext>> nvidia_partition_rows() noexcept { return kPartitionTable; }
 
 std::span<const RowDoc> nvidia_row_docs() {
-  static const std::vector<RowDoc> docs =
-      row_docs<NvidiaContext>({nvidia_rows(true), nvidia_partition_rows()});
+  static const std::vector<RowDoc> docs = row_docs<NvidiaContext>({nvidia_rows(), nvidia_partition_rows()});
   return docs;
 }
 

@@ -163,6 +163,7 @@ Reader bind_ecc_part(NvidiaContext& context, const ReadSource& source);
 Reader bind_worst_ber(NvidiaContext& context, const ReadSource& source);
 Reader bind_ber(NvidiaContext& context, const ReadSource& source);
 Reader bind_c2c_up(NvidiaContext& context, const ReadSource& source);
+Reader bind_link_state(NvidiaContext& context, const ReadSource& source);
 Reader bind_link_errors(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace readers
@@ -329,15 +330,12 @@ std::optional<FabricHealth> summed_up(unsigned mask) noexcept;
 // Read link by link, since the driver has no sums. Link 0 returns NOT_SUPPORTED if there is no NVLink; a link
 // beyond the last returns INVALID_ARGUMENT.
 
-/// Number of links that are up.
+/// Number of links that are up, and the data rate that most of them have (NvLinks).
 Reader links_up(NvidiaContext& context, const ReadSource& source);
+Reader links_speed(NvidiaContext& context, const ReadSource& source);
 
 /// Errors of all links together, by nvmlNvLinkErrorCounter_t.
 Reader all_link_errors(NvidiaContext& context, const ReadSource& source);
-
-/// The bit error ratio in a field value: a mantissa in bits 8 to 11, a negative power of ten in bits 0 to 7
-/// (nvml.h at NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER).
-double bit_error_ratio(double field) noexcept;
 
 /// The highest bit error ratio of all NVLinks.
 constexpr NvidiaSource worst_ber_field(std::string_view name, unsigned id) noexcept {
@@ -349,14 +347,35 @@ constexpr NvidiaSource c2c_up_fields(std::string_view name, unsigned id) noexcep
   return {readers::bind_c2c_up, name, readers::packed({id, Tier::slow, 0})};
 }
 
-// Sources of one link, with `links: each`.
+// Sources of one link; the high half of the number is the link. They are bound for the links that have
+// something to say, and with `links: each` for every link.
 
-Reader link_state(NvidiaContext& context, const ReadSource& source);
+template <NvidiaSource::Bind Bind>
+Reader of_shown_link(NvidiaContext& context, const ReadSource& source) {
+  const bool is_shown = context.has_each_link() || context.links().shows(source.argument >> 32);
+  return is_shown ? Bind(context, source) : Reader();
+}
+/// With `links: each` only.
+template <NvidiaSource::Bind Bind>
+Reader of_each_link(NvidiaContext& context, const ReadSource& source) {
+  return context.has_each_link() ? Bind(context, source) : Reader();
+}
+constexpr NvidiaSource link_state(std::string_view name, unsigned link) noexcept {
+  return {of_shown_link<readers::bind_link_state>, name, std::uint64_t{link} << 32};
+}
 constexpr NvidiaSource link_errors(std::string_view name, unsigned link, unsigned counter) noexcept {
-  return {readers::bind_link_errors, name, link | std::uint64_t{counter} << 32};
+  return {of_shown_link<readers::bind_link_errors>, name, counter | std::uint64_t{link} << 32};
+}
+constexpr NvidiaSource link_field(std::string_view name, unsigned link, unsigned id) noexcept {
+  return {of_shown_link<readers::bind_field>, name, readers::packed({id, Tier::slow, link})};
 }
 constexpr NvidiaSource link_ber_field(std::string_view name, unsigned link, unsigned id) noexcept {
-  return {readers::bind_ber, name, readers::packed({id, Tier::slow, link})};
+  return {of_shown_link<readers::bind_ber>, name, readers::packed({id, Tier::slow, link})};
+}
+/// Of the tier, and with `links: each` only.
+constexpr NvidiaSource each_link_field(std::string_view name, unsigned link, unsigned id,
+                                       Tier tier) noexcept {
+  return {of_each_link<readers::bind_field>, name, readers::packed({id, tier, link})};
 }
 
 /// State of a fabric registration that completed without success; outside the values of nvmlGpuFabricState_t.
@@ -365,5 +384,21 @@ inline constexpr unsigned kFabricFailed = 0x100;
 /// 1 while this is the state, or the FabricHealth.
 Reader fabric_state(NvidiaContext& context, const ReadSource& source);
 Reader fabric_health(NvidiaContext& context, const ReadSource& source);
+
+/// A part of the health mask that states a trouble: NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_*, the bits, and the
+/// value that means the trouble; 0 means "not supported" in all of them.
+struct FabricCondition {
+  std::string_view name;
+  unsigned shift, bits, value;
+};
+inline constexpr FabricCondition kFabricConditions[] = {
+    {"degraded_bandwidth", 0, 3, 1},   {"route_recovery", 2, 3, 1},     {"route_unhealthy", 4, 3, 1},
+    {"access_timeout", 6, 3, 1},       {"wrong_system_guid", 8, 15, 2}, {"wrong_chassis_serial", 8, 15, 3},
+    {"no_partition", 8, 15, 4},        {"too_few_links", 8, 15, 5},     {"incompatible_firmware", 8, 15, 6},
+    {"invalid_location", 8, 15, 7},    {"invalid_gpu_state", 8, 15, 8}, {"partition_unassigned", 12, 3, 2},
+    {"manager_disconnected", 14, 3, 2}};
+
+/// 1 while the mask states the trouble at that index of kFabricConditions.
+Reader fabric_condition(NvidiaContext& context, const ReadSource& source);
 
 }  // namespace gpumeter::nvidia

@@ -10,18 +10,18 @@
 namespace gpumeter::nvidia {
 namespace {
 
+unsigned ask(NvmlCaller& caller, nvml::FieldValue* fields, std::size_t count) noexcept {
+  return caller.call<&NvmlFunctions::nvmlDeviceGetFieldValues>(static_cast<int>(count), fields);
+}
+
+}  // namespace
+
 Sample sample_of(const nvml::FieldValue& field) noexcept {
   const ReadStatus status = status_of(field.result);
   if (status != ReadStatus::ok) return Sample::miss(status);
   const double value = number_of(field.value, field.type);
   return std::isfinite(value) ? Sample::of(value) : Sample::miss(ReadStatus::out_of_range);
 }
-
-unsigned ask(NvmlCaller& caller, nvml::FieldValue* fields, std::size_t count) noexcept {
-  return caller.call<&NvmlFunctions::nvmlDeviceGetFieldValues>(static_cast<int>(count), fields);
-}
-
-}  // namespace
 
 int FieldBatch::add(unsigned field, unsigned scope) {
   nvml::FieldValue value{};

@@ -39,6 +39,9 @@ class FieldBatch {
   bool is_fresh_ = false;
 };
 
+/// The number of a field that was read; its result is of that field alone.
+Sample sample_of(const nvml::FieldValue& field) noexcept;
+
 /// One field read by itself, to determine whether the device has it and how wide it is.
 struct FieldReading {
   Sample sample;

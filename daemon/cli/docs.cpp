@@ -1,10 +1,12 @@
 #include "daemon/cli/docs.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 #include "collectors/events/xids.hpp"
+#include "exporter/health/advisories.hpp"
 #include "exporter/health/conditions.hpp"
 
 namespace gpumeter {
@@ -40,8 +42,9 @@ constexpr std::string_view kEnd = R"(
 
 A reason ends when its test no longer holds, which needs no restart of the daemon. Two kinds stand longer, because
 the GPU does not report that the cause is gone: events (XIDs, fatal PCIe errors, resets) for the time in their test,
-and errors "since the driver was opened" until the driver is closed. To end them early after a reset, a repair or a
-false alarm, close and open the drivers: `sudo systemctl kill --signal=USR1 gpumeter`, then `--signal=USR2`. The
+and errors "since the driver was opened" until the driver is closed. Where a reset or a reboot helps, they end as soon
+as there is proof of one: the event `reset` or `returned`, or the driver's request for a recovery has ended. To end them
+early after a repair or a false alarm, close and open the drivers: `sudo systemctl kill --signal=USR1 gpumeter`, then `--signal=USR2`. The
 counters on the page keep their values. A restart of the daemon ends events too, but not errors that the driver still
 counts. A GPU that was removed on purpose is cleared by `sudo gpumeter forget UUID`.
 )";
@@ -54,6 +57,16 @@ the GPUs that are read.
 
 constexpr std::string_view kTable =
     "| reason | severity | action | test | holds for | alert |\n|---|---|---|---|---|---|\n";
+
+constexpr std::string_view kAdvisories = R"(
+## Advisories
+
+What others reported of a driver version. An advisory is information: it changes no state and asks for no action.
+`gpumeter check`, `/api/v1/health` and `gpu_advisory_info` show those that concern a GPU.
+
+| advisory | models | driver | also | text | source |
+|---|---|---|---|---|---|
+)";
 
 constexpr std::string_view kXids = R"(
 ## XIDs
@@ -81,6 +94,19 @@ std::string row_of(const Condition& condition) {
          hold_text(condition.hold) + " | [" + std::string(condition.alert) + "](" + runbook + ") |\n";
 }
 
+std::string row_of(const health::Advisory& advisory) {
+  std::string models(advisory.models.empty() ? "all" : advisory.models);
+  for (std::size_t at = 0; (at = models.find('|', at)) != std::string::npos;) models.replace(at, 1, ", ");
+  std::string also = advisory.uptime.count() == 0
+                         ? ""
+                         : "uptime of " + std::to_string(advisory.uptime / std::chrono::hours(24)) + " days";
+  if (advisory.terms[0].reading.family != nullptr)
+    also = code(test_text(advisory.terms[0])) + " and " + code(test_text(advisory.terms[1]));
+  return "| " + code(advisory.name) + " | " + models + " | from " + std::string(advisory.from) +
+         (advisory.below.empty() ? "" : ", below " + std::string(advisory.below)) + " | " + also + " | " +
+         std::string(advisory.text) + " | " + std::string(advisory.source) + " |\n";
+}
+
 std::string row_of(const events::Xid& xid) {
   return "| " + std::string(xid.code) + " | " + std::string(events::kXidClassNames.of(xid.kind)) + " | " +
          std::string(xid.severity == events::Severity::none ? "" : to_string(xid.severity)) + " | " +
@@ -96,6 +122,8 @@ std::string conditions_markdown() {
   text += kMachine;
   text.append("\n## GPUs\n\n").append(kTable);
   for (const health::Condition& condition : health::conditions()) text += row_of(condition);
+  text += kAdvisories;
+  for (const health::Advisory& advisory : health::advisories()) text += row_of(advisory);
   text += kXids;
   for (const events::Xid& xid : events::kXids) {
     if (xid.has_series) text += row_of(xid);

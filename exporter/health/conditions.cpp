@@ -56,13 +56,18 @@ constexpr Reading kReadErrors{&self_catalog::read_errors};
 constexpr Reading kLanes{&catalog::pcie_link_lanes};
 constexpr Reading kGeneration{&catalog::pcie_link_generation};
 constexpr Reading kLinksUp{&catalog::interconnect_links_up};
+constexpr Reading kLinkSpeed{&catalog::interconnect_link_speed, {}, Reduce::lowest};
 constexpr Reading kClock{&catalog::clock, {"clock", "graphics"}};
 constexpr Reading kThrottled{&catalog::throttled};
 constexpr Reading kCore{&catalog::temperature, {"sensor", "core"}, Reduce::highest};
 
 /// A card may have fewer links than its chip by design (12 of 18 on an H100 NVL), so the card itself and its
-/// equals say how many are usual.
-constexpr Term kLinksLost{kLinksUp, Compare::below_usual, 0, Over::now, kUntilRelease};
+/// equals say what is usual.
+constexpr Term below_usual(Reading reading) {
+  return {reading, Compare::below_usual, 0, Over::now, kUntilRelease};
+}
+/// Some link was up: a card without a bridge has all of them down for ever, which is no fault.
+constexpr Term was_up(Reading reading) { return over(above(reading, 0), Over::highest, kUntilRelease); }
 
 constexpr Reading of_state(const MetricDescriptor& family, std::string_view label, std::string_view state) {
   return {&family, {label, state}};
@@ -73,6 +78,20 @@ constexpr Reading of_severity(const MetricDescriptor& family, std::string_view s
 constexpr Reading link_errors(std::string_view error) {
   return {&catalog::interconnect_errors, {"error", error}};
 }
+/// The links to the CPU are not judged.
+constexpr Reading of_nvlink(std::string_view error) {
+  return {&catalog::link_errors, {"kind", "nvlink", "error", error}};
+}
+constexpr Reading bit_errors(std::string_view error) {
+  return {&catalog::link_bit_error_ratio, {"kind", "nvlink", "error", error}};
+}
+constexpr Term reports(std::string_view condition) {
+  return above(of_state(catalog::fabric_condition, "condition", condition), 0);
+}
+constexpr Term kNotHealthy = below(of_state(catalog::fabric_health, "state", "healthy"), 1);
+/// A node without a partition is not assigned yet.
+constexpr Term kHasPartition =
+    below({&catalog::fabric_condition, {"condition", "no_partition"}, Reduce::sum, {}, 0}, 1);
 
 /// A sleeping card has gpu_up 0 on some drivers and is not lost.
 constexpr Term kAwake = below({&catalog::suspended, {}, Reduce::highest, {}, 0}, 1);
@@ -108,6 +127,8 @@ constexpr Condition kTable[] = {
     {"recovery_action", failed, Action::drain, "GpuRecoveryAction", "the driver requests that all traffic between GPUs ends", seconds(0), {above(of_state(catalog::recovery_action, "action", "drain_p2p"), 0)}},
     {"recovery_action", failed, Action::reset, "GpuRecoveryAction", "the driver requests that the jobs end, then a reset of the GPU", seconds(0), {above(of_state(catalog::recovery_action, "action", "drain_and_reset"), 0)}},
     {"recovery_action", failed, Action::drain, "GpuRecoveryAction", "the driver requests that the IMEX domain is recovered", seconds(0), {above(of_state(catalog::recovery_action, "action", "recover_imex"), 0)}},
+    {"recovery_action", failed, Action::reset, "GpuRecoveryAction", "the driver requests a reset of the GPU through its PCIe bus", seconds(0), {above(of_state(catalog::recovery_action, "action", "bus_reset"), 0)}},
+    {"recovery_action", failed, Action::reboot, "GpuRecoveryAction", "the driver requests a reboot of the system", seconds(0), {above(of_state(catalog::recovery_action, "action", "system_reboot"), 0)}},
     {"recovery_action", failed, Action::reboot, "GpuRecoveryAction", "the driver requests an action that this version does not know; a reboot includes every reset", seconds(0), {above(of_state(catalog::recovery_action, "action", "other"), 0)}},
 
     // Errors from before the daemon's start count. Errors over the card's lifetime are another family and judge nothing.
@@ -119,22 +140,48 @@ constexpr Condition kTable[] = {
     {"row_remap_pending", degraded, Action::reset, "GpuRowRemapPending", "a memory row waits for a reset to be remapped", seconds(0), {above({&catalog::row_remap_pending}, 0)}},
     // nvml.h, nvmlDeviceGetUnrepairableMemoryFlag_v1: the memory has errors that no spare row or channel can repair.
     {"memory_unrepairable", failed, Action::replace, "GpuMemoryUnrepairable", "the memory has errors that cannot be repaired", seconds(0), {above({&catalog::memory_unrepairable}, 0)}},
+    // AWS, "Triage of NVIDIA GPU errors" (XID 172): replace the GPU if its SRAM errors exceed the threshold.
+    {"memory_unrepairable", failed, Action::replace, "GpuMemoryUnrepairable", "the uncorrected errors of the SRAM exceed the driver's threshold", seconds(0), {above({&catalog::sram_threshold_exceeded}, 0)}},
+    {"row_remap_pending", degraded, Action::reset, "GpuRowRemapPending", "a memory bank waits for a reset to be remapped", seconds(0), {above(of_state(catalog::remapped_banks, "state", "pending"), 0)}},
     // nvml.h, nvmlDeviceGetRepairStatus: a memory channel or a TPC is repaired with spare hardware at the next reset.
     {"repair_pending", degraded, Action::reset, "GpuRepairPending", "a part of the GPU waits for a reset to be repaired", seconds(0), {above({&catalog::repair_pending}, 0)}},
     // NVIDIA, "Dynamic page retirement": cards before Ampere. Pages that are retired already are no fault.
     {"retired_pages_pending", degraded, Action::reset, "GpuRetiredPagesPending", "a memory page waits for a reset to be retired", seconds(0), {above({&catalog::retired_pages_pending}, 0)}},
 
-    // A card without a bridge has all links down for ever, which is no fault: some link must have been up.
-    {"links_down", failed, Action::reset, "GpuLinksDown", "{value} of {of} links to other GPUs are up", seconds(30), {kLinksLost, over(above(kLinksUp, 0), Over::highest, kUntilRelease)}},
-    // DCGM's health check fails a link at one replay or recovery a minute; errors of the checksum matter at 100 a second.
+    // Links train for a minute or more after a boot, hence two readings (NVIDIA/NVSentinel issue 1701).
+    {"links_down", failed, Action::reset, "GpuLinksDown", "{link} is down", minutes(2), {below({&catalog::link_up}, 1), was_up({&catalog::link_up})}},
+    {"links_down", failed, Action::reset, "GpuLinksDown", "{value} of {of} links to other GPUs are up", minutes(2), {below_usual(kLinksUp), was_up(kLinksUp)}},
+    {"link_slow", degraded, Action::drain, "GpuLinkErrors", "{link} runs at {value} of {of} bytes per second", minutes(2), {times(below({&catalog::link_speed}, 1), kLinkSpeed), above({&catalog::link_up}, 0)}},
+    {"link_slow", degraded, Action::drain, "GpuLinkErrors", "the links to other GPUs run at {value} of {of} bytes per second", minutes(2), {below_usual(kLinkSpeed)}},
+    // NVIDIA's XID catalogue, XID 149: report a link that goes down more than once a day. Of 5760 links of a machine room
+    // only the one that failed five days later had ever recovered (marin-community/marin issue 9086).
+    {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{link}: {value} failed recoveries in 24 h", seconds(0), {over(above(of_nvlink("recovery_failed"), 0), Over::rise, hours(24))}},
+    {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{link}: {value} recoveries in 24 h", seconds(0), {over(above(of_nvlink("recovery"), 1), Over::rise, hours(24))}},
+    {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{link}: {value} replays in 5 minutes", seconds(0), {over(above(of_nvlink("replay"), 0), Over::rise, minutes(5))}},
+    // GoogleCloudPlatform/cluster-toolkit, pull request 5942: limits of both ratios.
+    {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{link} has a bit error ratio of {value} after forward error correction", minutes(5), {above(bit_errors("effective"), 1e-9)}},
+    {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{link} has a bit error ratio of {value} after all corrections", minutes(5), {above(bit_errors("symbol"), 1e-25)}},
+    // Of links without series of their own. DCGM's health check fails a link at one replay or recovery a minute; errors of
+    // the checksum matter at 100 a second.
     {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{value} replays on the links to other GPUs within 5 minutes", seconds(0), {over(above(link_errors("replay"), 0), Over::rise, minutes(5))}},
-    {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{value} recoveries of links to other GPUs within 5 minutes", seconds(0), {over(above(link_errors("recovery"), 0), Over::rise, minutes(5))}},
-    {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{value} failed recoveries of links to other GPUs within 5 minutes", seconds(0), {over(above(link_errors("recovery_failed"), 0), Over::rise, minutes(5))}},
+    {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{value} recoveries of links to other GPUs in 24 h", seconds(0), {over(above(link_errors("recovery"), 1), Over::rise, hours(24))}},
+    {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{value} failed recoveries of links to other GPUs in 24 h", seconds(0), {over(above(link_errors("recovery_failed"), 0), Over::rise, hours(24))}},
     {"link_errors", degraded, Action::drain, "GpuLinkErrors", "{value} errors on the links to other GPUs within 5 minutes", seconds(0), {over(above({&catalog::interconnect_errors}, 100 * 300), Over::rise, minutes(5))}},
     // Without the fabric, CUDA does not start on machines with NVSwitch. Registration takes seconds to minutes at boot.
     {"fabric_failed", failed, Action::reboot, "GpuFabricFailed", "the registration with the fabric manager has failed", seconds(0), {above(of_state(catalog::fabric_state, "state", "failed"), 0)}},
     {"fabric_failed", failed, Action::reboot, "GpuFabricFailed", "the registration with the fabric manager has not ended for 10 minutes", minutes(10), {above(of_state(catalog::fabric_state, "state", "in_progress"), 0)}},
-    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric reports that it is unhealthy", seconds(0), {above(of_state(catalog::fabric_health, "state", "unhealthy"), 0)}},
+    // The bit that says why comes first. A driver that reports a healthy fabric has the last word.
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric has a route that is not healthy", seconds(0), {reports("route_unhealthy"), kNotHealthy}},
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric recovers a route", seconds(0), {reports("route_recovery"), kNotHealthy}},
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric recovers from an access that timed out", seconds(0), {reports("access_timeout"), kNotHealthy}},
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric's configuration is wrong: the GUID of the system", seconds(0), {reports("wrong_system_guid"), kNotHealthy}},
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric's configuration is wrong: the serial number of the chassis", seconds(0), {reports("wrong_chassis_serial"), kNotHealthy}},
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric's configuration is wrong: the GPU has too few links", seconds(0), {reports("too_few_links"), kNotHealthy}},
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric's configuration is wrong: the GPU's firmware is incompatible", seconds(0), {reports("incompatible_firmware"), kNotHealthy}},
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric's configuration is wrong: the location of the GPU", seconds(0), {reports("invalid_location"), kNotHealthy}},
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric's configuration is wrong: the state of the GPU", seconds(0), {reports("invalid_gpu_state"), kNotHealthy}},
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric works with less bandwidth", seconds(0), {reports("degraded_bandwidth"), kNotHealthy}},
+    {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric reports that it is unhealthy", seconds(0), {above(of_state(catalog::fabric_health, "state", "unhealthy"), 0), kHasPartition}},
     {"fabric_unhealthy", degraded, Action::drain, "GpuFabricUnhealthy", "the fabric works with limited capacity", seconds(0), {above(of_state(catalog::fabric_health, "state", "limited_capacity"), 0)}},
 
     {"pcie_width", degraded, Action::drain, "GpuPcieLinkDegraded", "the PCIe link has {value} of {of} lanes while the GPU is busy", minutes(1), {never_at(kLanes, catalog::pcie_link_max_lanes), kBusy}},
@@ -208,7 +255,7 @@ std::string over_text(const Term& term) {
     case Over::mean:
       return "mean of " + reading + " over " + window;
     case Over::highest:
-      return "maximum of " + reading + " over " + window;
+      return "maximum of " + reading + (term.window == kUntilRelease ? " at any time" : " over " + window);
     case Over::rise:
       return "growth of " + reading + " within " + window;
     case Over::event:
@@ -216,20 +263,6 @@ std::string over_text(const Term& term) {
   }
   if (term.window == kUntilRelease) return reading + " since the driver was opened";
   return "growth of " + reading + ", until " + window + " after the last";
-}
-
-std::string term_text(const Term& term) {
-  const std::string text = over_text(term);
-  if (term.compare == Compare::differs_in_model) return text + " differs from most GPUs of its model";
-  if (term.compare == Compare::differs_in_vendor) return text + " differs from most GPUs of its vendor";
-  if (term.compare == Compare::below_usual) {
-    return text +
-           " is below its maximum since the driver was opened, or below that of most GPUs of its model";
-  }
-  const std::string limit = number_text(term.threshold);
-  const std::string sign = term.compare == Compare::above ? " > " : " < ";
-  if (term.of.family == nullptr) return text + sign + limit;
-  return text + sign + (term.threshold == 1 ? "" : limit + " x ") + reading_text(term.of);
 }
 
 /// All rows, and the texts that those of the XIDs refer to.
@@ -252,6 +285,19 @@ struct Rows {
 
 }  // namespace
 
+bool is_of_links(const Condition& condition) noexcept {
+  const MetricDescriptor* const family = condition.terms[0].reading.family;
+  return family == &catalog::link_up || family == &catalog::link_speed || family == &catalog::link_errors ||
+         family == &catalog::link_bit_error_ratio;
+}
+
+std::span<const Reading> proofs_of_reset() noexcept {
+  static constexpr Reading kProofs[] = {of_state(catalog::events, "event", "reset"),
+                                        of_state(catalog::events, "event", "returned"),
+                                        of_state(catalog::recovery_action, "action", "none")};
+  return kProofs;
+}
+
 std::span<const Condition> conditions() noexcept { return kTable; }
 const Condition& devices_missing() noexcept { return kMissing; }
 
@@ -267,10 +313,23 @@ std::string runbook_of(const Condition& condition) {
   return anchor;
 }
 
+std::string test_text(const Term& term) {
+  const std::string text = over_text(term);
+  if (term.compare == Compare::differs_in_model) return text + " differs from most GPUs of its model";
+  if (term.compare == Compare::differs_in_vendor) return text + " differs from most GPUs of its vendor";
+  if (term.compare == Compare::below_usual) {
+    return text + " is below its maximum at any time, or below that of most GPUs of its model";
+  }
+  const std::string limit = number_text(term.threshold);
+  const std::string sign = term.compare == Compare::above ? " > " : " < ";
+  if (term.of.family == nullptr) return text + sign + limit;
+  return text + sign + (term.threshold == 1 ? "" : limit + " x ") + reading_text(term.of);
+}
+
 std::string test_text(const Condition& condition) {
   std::string text;
   for (const Term& term : condition.terms) {
-    if (term.reading.family != nullptr) text += (text.empty() ? "" : " and ") + term_text(term);
+    if (term.reading.family != nullptr) text += (text.empty() ? "" : " and ") + test_text(term);
   }
   return text;
 }

@@ -56,7 +56,7 @@ enum class Compare : std::uint8_t {
   below,
   differs_in_model,   ///< from most GPUs of the same vendor and model
   differs_in_vendor,  ///< from most GPUs of the same vendor
-  below_usual,  ///< the highest value of the window, or what most GPUs of the same vendor and model have
+  below_usual,        ///< the highest value that the device ever had, or what most of the same model have
 };
 
 /// One test of one reading. An absent reading passes no test.
@@ -81,10 +81,19 @@ struct Condition {
   Severity severity;
   Action action;
   std::string_view alert;  ///< the alert rule for it; its runbook is docs/runbooks.md#<alert in lower case>
-  std::string_view text;   ///< one sentence; {value} is the value, {of} the reading that limits it
+  /// One sentence; {value} is the value, {of} the reading that limits it, {link} names the link.
+  std::string_view text;
   std::chrono::seconds hold;  ///< how long it must hold before it counts
   Term terms[kMostTerms];
 };
+
+/// Whether each link of a device is judged by itself: the first term reads a series of single links. A term
+/// or limit that a link has no series of is the device's.
+bool is_of_links(const Condition& condition) noexcept;
+
+/// Readings whose growth proves that a device was reset or its driver was started anew: the events that a
+/// reset would clear are then no news any more. The driver's request for a recovery ends when it was served.
+std::span<const Reading> proofs_of_reset() noexcept;
 
 /// All conditions of a device, without those of the XID catalogue (collectors/events/xids.hpp).
 std::span<const Condition> conditions() noexcept;
@@ -101,5 +110,6 @@ std::string runbook_of(const Condition& condition);
 
 /// The terms as text: "gpu_up < 1", "mean of gpu_throttled{cause="thermal"} over 1 min > 0.1 and ...".
 std::string test_text(const Condition& condition);
+std::string test_text(const Term& term);
 
 }  // namespace gpumeter::health

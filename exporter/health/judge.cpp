@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
+#include "exporter/health/advisories.hpp"
 #include "exporter/health/conditions.hpp"
 #include "exporter/health/readings.hpp"
 
@@ -22,6 +23,13 @@ namespace {
 std::string number_text(double value) {
   std::array<char, 32> text{};
   const double rounded = std::round(value * 10) / 10;
+  const bool is_tiny = rounded == 0 && value > 0;  // a bit error ratio
+  if (is_tiny) {
+    constexpr int kDigits = 2;
+    const auto end =
+        std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, kDigits);
+    return {text.data(), end.ptr};
+  }
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), rounded).ptr};
 }
 
@@ -29,8 +37,9 @@ void replace(std::string& text, std::string_view what, const std::string& with) 
   if (const std::size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), with);
 }
 
-/// The finding of a condition that holds: its text with the value and the reading that limits it.
-Finding finding_of(const Condition& condition, double value, double of, Nanoseconds since) {
+/// The finding of a condition that holds: its text with the value, the reading that limits it, and the link.
+Finding finding_of(const Condition& condition, double value, double of, Nanoseconds since,
+                   const std::string& link = {}) {
   Finding finding{std::string(condition.reason),
                   condition.severity,
                   condition.action,
@@ -42,7 +51,19 @@ Finding finding_of(const Condition& condition, double value, double of, Nanoseco
   replace(finding.text, "{value}", number_text(value));
   replace(finding.text, "{percent}", number_text(100 * value) + " %");
   replace(finding.text, "{of}", number_text(of));
+  replace(finding.text, "{link}", link);
   return finding;
+}
+
+/// Adds a finding. Of variants of a reason the first says why; of several links each does, the first four.
+void add(std::vector<Finding>& to, Finding&& finding, bool is_of_link) {
+  constexpr std::ptrdiff_t kMostNamed = 4;
+  const auto it = std::ranges::find_if(to, [&](const Finding& other) { return other.is_same(finding); });
+  if (it == to.end()) {
+    to.push_back(std::move(finding));
+  } else if (is_of_link && std::ranges::count(it->text, ';') + 1 < kMostNamed) {
+    it->text += "; " + finding.text;
+  }
 }
 
 /// The recent past of one reading, in twelve slots of a twelfth of the window each. A value leaves up to a
@@ -57,13 +78,16 @@ class Window {
     if (!std::isnan(value)) {
       const double amount = over == Over::rise ? growth(value) : value;
       const double before = slot.amount;
-      slot.amount = static_cast<float>(over == Over::highest && slot.values > 0 ? std::max(before, amount)
-                                       : over == Over::highest                  ? amount
-                                                                                : before + amount);
+      slot.amount = over == Over::highest && slot.values > 0 ? std::max(before, amount)
+                    : over == Over::highest                  ? amount
+                                                             : before + amount;
       ++slot.values;
     }
     return result(over);
   }
+
+  /// The counter had this value before the first add().
+  void begin_at(double value) noexcept { last_ = value; }
 
   /// The same as of the last add().
   double result(Over over) const noexcept {
@@ -73,7 +97,7 @@ class Window {
     for (const Slot& slot : slots_) {
       if (slot.values == 0) continue;
       sum += slot.amount;
-      highest = std::max(highest, static_cast<double>(slot.amount));
+      highest = std::max(highest, slot.amount);
       values += slot.values;
     }
     if (values == 0) return kAbsent;
@@ -84,7 +108,7 @@ class Window {
  private:
   static constexpr std::size_t kSlots = 12;
   struct Slot {
-    float amount = 0;  ///< sum, highest or growth
+    double amount = 0;  ///< sum, highest or growth
     std::uint32_t values = 0;
   };
 
@@ -179,16 +203,35 @@ struct Place {
 /// A condition of the table, ready to be judged.
 struct Rule {
   const Condition* condition;
+  bool is_of_links;
   std::vector<Place> places;
 };
 
-/// What is kept of one device.
+/// An advisory, ready to be judged.
+struct AdvisoryRule {
+  const Advisory* advisory;
+  std::vector<Place> places;
+};
+
+/// The readings beside those of the conditions.
+std::vector<Reading> other_readings() {
+  std::vector<Reading> readings(proofs_of_reset().begin(), proofs_of_reset().end());
+  for (const Advisory& advisory : advisories()) {
+    for (const Term& term : advisory.terms) readings.push_back(term.reading);
+  }
+  return readings;
+}
+
+/// What is kept of one device, or of one link.
 struct Past {
   std::vector<Window> windows;
   std::vector<LastEvent> events;
   std::vector<std::optional<Nanoseconds>> since;  ///< by rule: since when all terms hold
   health::State state = health::State::unknown;
   std::optional<Nanoseconds> in_state_since = {};
+  std::optional<Nanoseconds> first_seen = {};
+  std::vector<double> proofs = {};  ///< the last values of proofs_of_reset()
+  bool is_of_link = false;
 
   /// The driver is closed for a repair: the events are no news any more, and nothing holds.
   void forget() noexcept {
@@ -257,10 +300,16 @@ struct Judge::State {
   explicit State(bool keeps) : keeps_(keeps) {
     for (const Condition& condition : all_conditions()) {
       if (condition.reason == devices_missing().reason) continue;
-      Rule& rule = rules_.emplace_back(Rule{&condition, {}});
-      for (const Term& term : condition.terms) {
-        if (term.reading.family != nullptr) rule.places.push_back(place_of(term));
-      }
+      Rule& rule = rules_.emplace_back(Rule{&condition, is_of_links(condition), {}});
+      add_places(condition.terms, rule.is_of_links ? blank_link_ : blank_, rule.places);
+    }
+    for (const Advisory& advisory : advisories())
+      add_places(advisory.terms, blank_, advisory_rules_.emplace_back(AdvisoryRule{&advisory, {}}).places);
+    for (const Reading& proof : proofs_of_reset()) proofs_.push_back(readings_.column(proof));
+    blank_link_.is_of_link = true;
+    for (Past* blank : {&blank_, &blank_link_}) {
+      blank->since.resize(rules_.size());
+      blank->proofs.assign(proofs_.size(), kAbsent);
     }
   }
 
@@ -287,6 +336,7 @@ struct Judge::State {
     std::erase_if(events, [this](const auto& device) { return pasts_.contains(device.first); });
     for (const auto& [uuid, past] : pasts_) {
       for (const Rule& rule : rules_) {
+        if (rule.is_of_links != past.is_of_link) continue;
         for (const Place& place : rule.places) {
           std::optional<OngoingEvent> event;
           if (place.counts_events_of_daemon()) event = past.events[place.past].ongoing();
@@ -302,15 +352,21 @@ struct Judge::State {
   void resume(Events earlier) { earlier_ = std::move(earlier); }
 
  private:
-  Place place_of(const Term& term) {
+  void add_places(std::span<const Term> terms, Past& blank, std::vector<Place>& to) {
+    for (const Term& term : terms) {
+      if (term.reading.family != nullptr) to.push_back(place_of(term, blank));
+    }
+  }
+
+  Place place_of(const Term& term, Past& blank) {
     Place place{&term, readings_.column(term.reading), std::nullopt, 0};
     if (term.of.family != nullptr) place.of = readings_.column(term.of);
     if (term.over == Over::event) {
-      place.past = blank_.events.size();
-      blank_.events.emplace_back(term.from_zero);
+      place.past = blank.events.size();
+      blank.events.emplace_back(term.from_zero);
     } else if (term.over != Over::now || place.compares_with_usual()) {
-      place.past = blank_.windows.size();
-      blank_.windows.emplace_back();
+      place.past = blank.windows.size();
+      blank.windows.emplace_back();
     }
     return place;
   }
@@ -321,28 +377,46 @@ struct Judge::State {
       for (const Place& place : rule.places) {
         if (!place.compares_devices()) continue;
         for (std::size_t device = 0; device < readings_.devices().size(); ++device) {
+          if (is_link(device)) continue;
           peers_.add(place, readings_.devices()[device], readings_.value(device, place.column));
         }
       }
     }
   }
 
+  bool is_link(std::size_t device) const { return readings_.devices()[device].owner != device; }
+
   // A device that was forgotten has no series any more.
   bool is_known(std::size_t device) const {
+    if (is_link(device)) return false;
     return !std::isnan(readings_.value(device, up_)) || !std::isnan(readings_.value(device, info_));
   }
 
   DeviceHealth judge_device(std::size_t device) {
     const DeviceFacts& facts = readings_.devices()[device];
-    const auto [known, is_new] = pasts_.try_emplace(facts.uuid);
+    const auto [known, is_new] = pasts_.try_emplace(facts.uuid, blank_);
     Past& past = known->second;
-    if (is_new) past = past_of(facts.uuid);
+    if (is_new) resume_past(past, facts.uuid);
+    if (!past.first_seen) past.first_seen = now_;
+    see_links(facts, past);
+    see_proofs(device, past);
     DeviceHealth health{facts.labels, facts.gpu, facts.uuid, facts.vendor, facts.model, facts.pci_address};
-    for (const Rule& rule : rules_) judge_rule(rule, device, past, health.findings);
+    for (const Rule& rule : rules_) {
+      if (!rule.is_of_links) judge_rule(rule, device, past, health.findings);
+      for (std::size_t i = 0; rule.is_of_links && i < facts.links.size(); ++i) {
+        const std::uint32_t link = facts.links[i];
+        judge_rule(rule, link, pasts_.at(readings_.devices()[link].uuid), health.findings);
+      }
+    }
+    advise(device, past, health.advice);
     const bool is_released = readings_.released().contains(facts.collector);
-    if (is_released) past.forget();
+    if (is_released) {
+      past.forget();
+      for (const std::uint32_t link : facts.links) pasts_.at(readings_.devices()[link].uuid).forget();
+    }
     if (is_released || std::isnan(readings_.value(device, up_))) {
       health.findings.clear();
+      health.advice.clear();
     } else {
       std::ranges::stable_sort(health.findings, std::ranges::greater(), &Finding::severity);
       health.state = state_of(health.findings);
@@ -353,13 +427,74 @@ struct Judge::State {
     return health;
   }
 
-  /// Of a device that this process sees for the first time.
-  Past past_of(const std::string& uuid) const {
-    Past past = blank_;
-    past.since.resize(rules_.size());
-    const auto earlier = earlier_.find(uuid);
-    if (earlier == earlier_.end()) return past;
+  // A link gets series when it has something to say. If it gets them later than its device, and not together
+  // with many others, its counters have just begun to count, and it was up.
+  void see_links(const DeviceFacts& device, const Past& past) {
+    constexpr std::size_t kMostAtOnce = 4;
+    constexpr Nanoseconds kSettled = std::chrono::minutes(3);
+    std::vector<Past*> fresh;
+    for (const std::uint32_t link : device.links) {
+      const std::string& uuid = readings_.devices()[link].uuid;
+      const auto [known, is_new] = pasts_.try_emplace(uuid, blank_link_);
+      if (!is_new) continue;
+      resume_past(known->second, uuid);
+      fresh.push_back(&known->second);
+    }
+    if (fresh.size() > kMostAtOnce || now_ - *past.first_seen < kSettled) return;
+    for (Past* link : fresh) begin_at_zero(*link);
+  }
+
+  void begin_at_zero(Past& link) const {
     for (const Rule& rule : rules_) {
+      if (!rule.is_of_links) continue;
+      for (const Place& place : rule.places) {
+        if (place.term->over == Over::rise) link.windows[place.past].begin_at(0);
+        if (place.keeps_highest()) link.windows[place.past].add(Over::highest, place.term->window, 1, now_);
+      }
+    }
+  }
+
+  // What a reset or a reboot would clear is cleared. Events that are seen together with the proof are from
+  // before it: a lost device has no series until it returns.
+  void see_proofs(std::size_t device, Past& past) const {
+    bool was_reset = false;
+    for (std::size_t i = 0; i < proofs_.size(); ++i) {
+      const double value = readings_.value(device, proofs_[i]);
+      if (std::isnan(value)) continue;
+      was_reset = was_reset || value > past.proofs[i];
+      past.proofs[i] = value;
+    }
+    if (!was_reset) return;
+    for (const Rule& rule : rules_) {
+      const Action action = rule.condition->action;
+      if (action != Action::reset && action != Action::reboot) continue;
+      for (const Place& place : rule.places) {
+        if (place.term->over != Over::event) continue;
+        look(place, device, past);
+        past.events[place.past].forget();
+      }
+    }
+  }
+
+  void advise(std::size_t device, Past& past, std::vector<Advice>& to) const {
+    const DeviceFacts& facts = readings_.devices()[device];
+    for (const AdvisoryRule& rule : advisory_rules_) {
+      bool holds = facts.vendor == "nvidia" && concerns(*rule.advisory, facts.model, facts.driver, now_);
+      for (const Place& place : rule.places) {
+        const double value = look(place, device, past);
+        holds = passes(place, device, value, limit(place, device, value, past)) && holds;
+      }
+      const Advisory& said = *rule.advisory;
+      if (holds) to.push_back({std::string(said.name), std::string(said.text), std::string(said.source)});
+    }
+  }
+
+  /// Of a device or link that this process sees for the first time.
+  void resume_past(Past& past, const std::string& uuid) const {
+    const auto earlier = earlier_.find(uuid);
+    if (earlier == earlier_.end()) return;
+    for (const Rule& rule : rules_) {
+      if (rule.is_of_links != past.is_of_link) continue;
       for (const Place& place : rule.places) {
         if (!place.counts_events_of_daemon() && !place.keeps_highest()) continue;
         const auto event = earlier->second.find(place.series());
@@ -371,7 +506,6 @@ struct Judge::State {
         }
       }
     }
-    return past;
   }
 
   // Every term is looked at in each turn, because a window must not miss a value.
@@ -391,9 +525,8 @@ struct Judge::State {
     auto& since = past.since[static_cast<std::size_t>(&rule - rules_.data())];
     if (!is_held(*rule.condition, since, holds)) return;
     const double value = rule.places.front().term->reading.text.empty() ? first : 1;
-    const Finding finding = finding_of(*rule.condition, value, of, *since);
-    const auto is_it = [&](const Finding& other) { return other.is_same(finding); };
-    if (std::ranges::none_of(to, is_it)) to.push_back(finding);
+    add(to, finding_of(*rule.condition, value, of, *since, readings_.devices()[device].link),
+        rule.is_of_links);
   }
 
   double look(const Place& place, std::size_t device, Past& past) const {
@@ -450,24 +583,27 @@ struct Judge::State {
   double count_read(const std::string& vendor) const {
     double read = 0;
     for (std::size_t device = 0; device < readings_.devices().size(); ++device) {
-      const bool counts = vendor == kAnyVendor || readings_.devices()[device].vendor == vendor;
+      const bool is_its = vendor == kAnyVendor || readings_.devices()[device].vendor == vendor;
       const bool is_there = readings_.value(device, up_) > 0 || readings_.value(device, suspended_) > 0;
-      if (counts && is_there) ++read;
+      if (is_its && is_there && !is_link(device)) ++read;
     }
     return read;
   }
 
   const bool keeps_;
-  Readings readings_{all_conditions()};
+  Readings readings_{all_conditions(), other_readings()};
   const std::size_t up_ = readings_.column({&catalog::up});
   const std::size_t info_ = readings_.column({&catalog::info});
   const std::size_t suspended_ = readings_.column({&catalog::suspended, {}, Reduce::highest});
   std::vector<Rule> rules_;
-  Past blank_ = {};  ///< of a device that was never seen
+  std::vector<AdvisoryRule> advisory_rules_;
+  std::vector<std::size_t> proofs_;  ///< columns
+  Past blank_ = {};                  ///< of a device that was never seen
+  Past blank_link_ = {};             ///< the same of a link
   Peers peers_;
   Nanoseconds now_{};
   Events earlier_;
-  std::unordered_map<std::string, Past> pasts_;                      ///< by uuid
+  std::unordered_map<std::string, Past> pasts_;                      ///< by uuid, also of the links
   std::map<std::string, std::optional<Nanoseconds>> missing_since_;  ///< by vendor
 };
 

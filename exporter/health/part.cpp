@@ -22,6 +22,9 @@ constexpr std::string_view kEvent = "event";
 // More than a machine's devices have kinds of events.
 constexpr std::size_t kMostEvents = 100'000;
 
+/// Of the series by which an event is known: counters have names that end so.
+bool is_counter(std::string_view series) { return series.substr(0, series.find(',')).ends_with("_total"); }
+
 /// The subject of findings: a device, or the machine, which has no number.
 struct Subject {
   std::string gpu;
@@ -124,6 +127,8 @@ void Health::publish(const Report& report) {
                                       {"action", std::string(to_string(finding.action))}}),
                   1);
     }
+    for (const Advice& advice : device.advice)
+      series_.add(catalog::advisory_info, device.labels.with({{"advisory", advice.name}}), 1);
   }
   series_.commit(report.at);
 }
@@ -150,13 +155,19 @@ Result<Done> Health::resume(std::string_view section, bool is_of_this_boot) {
     events[std::move(uuid)][std::move(series)] = event;
   }
   if (in.failed()) return Error("the events of devices, line " + std::to_string(in.line()));
-  if (is_of_this_boot) judge_.resume(std::move(events));
+  // A boot resets the GPUs. What a GPU ever had, such as the number of its links, stays the measure.
+  if (!is_of_this_boot) {
+    for (auto& [uuid, of_device] : events)
+      std::erase_if(of_device, [](const auto& event) { return is_counter(event.first); });
+  }
+  judge_.resume(std::move(events));
   return Done{};
 }
 
 }  // namespace
 
-constexpr const MetricDescriptor* kFamilies[] = {&catalog::health, &catalog::health_reason};
+constexpr const MetricDescriptor* kFamilies[] = {&catalog::health, &catalog::health_reason,
+                                                 &catalog::advisory_info};
 
 const PartEntry kPart = {.name = "health",
                          .families = kFamilies,

@@ -39,7 +39,7 @@ double combined(double a, double b, Reduce reduce) noexcept {
 
 }  // namespace
 
-Readings::Readings(std::span<const Condition> conditions) {
+Readings::Readings(std::span<const Condition> conditions, std::span<const Reading> others) {
   const auto add = [this](const Reading& reading) {
     const auto is_it = [&](const Reading& known) { return known.is_same(reading); };
     if (reading.family == nullptr || std::ranges::any_of(columns_, is_it)) return;
@@ -52,6 +52,7 @@ Readings::Readings(std::span<const Condition> conditions) {
       add(term.of);
     }
   }
+  for (const Reading& other : others) add(other);
   // Read in any case: the devices, their facts, and the machine's.
   for (const MetricDescriptor* family : {&catalog::up, &catalog::info}) add({family});
   for (const auto* family : {&self_catalog::collector_released, &self_catalog::devices_expected}) {
@@ -103,7 +104,7 @@ void Readings::find_read_devices(Nanoseconds now) {
 void Readings::keep_last_values(Source& source, Nanoseconds now) {
   for (std::size_t position = 0; position + 1 < source.first.size(); ++position) {
     if (source.first[position] == source.first[position + 1]) continue;
-    const std::uint32_t device = source.targets[source.first[position]].device;
+    const std::uint32_t device = devices_[source.targets[source.first[position]].device].owner;
     double& value = source.values[position];
     Last& last = source.lasts[position];
     // Of a device that sleeps or is lost, an absent value is absent at once.
@@ -185,7 +186,10 @@ std::uint32_t Readings::device_of(const MetricDescriptor& family, const Labels& 
                                                   : static_cast<std::uint32_t>(found - devices_.begin());
   }
   const auto [known, is_new] = by_uuid_.try_emplace(uuid, static_cast<std::uint32_t>(devices_.size()));
-  if (is_new) devices_.push_back({{}, {}, uuid, {}, {}, {}, {}});
+  if (is_new) {
+    devices_.emplace_back().uuid = uuid;
+    devices_.back().owner = known->second;
+  }
   DeviceFacts& facts = devices_[known->second];
   facts.gpu = gpu;
   const auto learn = [&](std::string& fact, const char* name) {
@@ -194,7 +198,23 @@ std::uint32_t Readings::device_of(const MetricDescriptor& family, const Labels& 
   learn(facts.vendor, "vendor");
   learn(facts.model, "model");
   learn(facts.pci_address, "pci_address");
+  learn(facts.driver, "driver_version");
   if (&family == &catalog::up) facts.labels = labels;
+  return link_of(known->second, pairs);
+}
+
+std::uint32_t Readings::link_of(std::uint32_t device, const std::vector<Labels::Pair>& pairs) {
+  const std::string number(value_of(pairs, "link"));
+  if (number.empty()) return device;
+  const std::string kind(value_of(pairs, "kind"));
+  const std::string key = devices_[device].uuid + "/" + kind + "/" + number;
+  const auto [known, is_new] = by_uuid_.try_emplace(key, static_cast<std::uint32_t>(devices_.size()));
+  if (!is_new) return known->second;
+  devices_[device].links.push_back(known->second);
+  DeviceFacts& link = devices_.emplace_back();
+  link.uuid = key;
+  link.owner = device;
+  link.link = (kind == "nvlink" ? "link " : kind + " link ") + number;
   return known->second;
 }
 

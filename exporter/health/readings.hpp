@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,21 +21,26 @@
 
 namespace gpumeter::health {
 
-/// A device as its series describe it. Facts stay known while the device is lost.
+/// A device, or one link of it, as its series describe it. Facts stay known while the device is lost.
 struct DeviceFacts {
   Labels labels;  ///< of its gpu_up
-  std::string gpu, uuid, vendor, model, pci_address;
-  std::string collector;  ///< of its gpu_up
+  std::string gpu, uuid, vendor, model, pci_address, driver;
+  std::string collector;    ///< of its gpu_up
+  std::uint32_t owner = 0;  ///< the device's place; of a link: that of its device
+  std::string
+      link;  ///< "link 14" or "xgmi link 3"; empty: the device itself. Its uuid is then "GPU-0/nvlink/14"
+  std::vector<std::uint32_t> links;  ///< places of the device's links that have series
 };
 
-/// The numbers that the table reads, copied from a store: a matrix of devices and readings. The labels of a
-/// family are matched again only after its list of series has changed. One thread.
+/// The numbers that the table reads, copied from a store: a matrix of devices and readings, in which a link
+/// has a line of its own. The labels of a family are matched again only after its list of series has changed.
+/// One thread.
 class Readings {
  public:
-  /// The readings of these conditions; each is stored once.
-  explicit Readings(std::span<const Condition> conditions);
+  /// The readings of these conditions, and the others; each is stored once.
+  Readings(std::span<const Condition> conditions, std::span<const Reading> others);
 
-  /// The column of a reading of the conditions.
+  /// The column of one of these readings.
   std::size_t column(const Reading& reading) const;
 
   /// Copies the numbers as of `now` (CLOCK_MONOTONIC). Where a device that is up and awake has no value, its
@@ -43,9 +49,11 @@ class Readings {
   void copy_from(const Store& store, Nanoseconds now);
 
   const std::vector<DeviceFacts>& devices() const noexcept { return devices_; }
-  /// NaN if the device has no such series with a value.
+  /// NaN if the device has no such series with a value. A link that has none has its device's value.
   double value(std::size_t device, std::size_t column) const noexcept {
-    return values_[device * columns_.size() + column];
+    const double own = values_[device * columns_.size() + column];
+    const std::size_t owner = devices_[device].owner;
+    return owner == device || !std::isnan(own) ? own : values_[owner * columns_.size() + column];
   }
 
   /// The collectors whose drivers are closed on request.
@@ -97,6 +105,7 @@ class Readings {
   void reduce(const Source& source);
   std::uint32_t device_of(const MetricDescriptor& family, const Labels& labels,
                           const std::vector<Labels::Pair>& pairs);
+  std::uint32_t link_of(std::uint32_t device, const std::vector<Labels::Pair>& pairs);
   double number_of(std::string_view text);
 
   std::vector<Reading> columns_;

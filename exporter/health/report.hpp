@@ -41,6 +41,13 @@ struct Finding {
 /// The state of a device with these findings: failed, degraded or ok.
 State state_of(std::span<const Finding> findings);
 
+/// An advisory that concerns a device.
+struct Advice {
+  std::string name;
+  std::string text;    ///< one sentence
+  std::string source;  ///< where it is reported
+};
+
 struct DeviceHealth {
   Labels labels;  ///< the device's own, for its series
   std::string gpu;
@@ -51,6 +58,7 @@ struct DeviceHealth {
   State state = State::unknown;
   Nanoseconds since{};            ///< of the state (CLOCK_MONOTONIC)
   std::vector<Finding> findings;  ///< failed ones first
+  std::vector<Advice> advice;     ///< information that changes no state
 };
 
 /// The judgement of one moment.

@@ -109,6 +109,8 @@ DeviceHealth device_of(const Json& json, Nanoseconds now) {
   device.state = word_of(health::kStateNames, json.at("state"));
   device.since = since(json, now);
   device.findings = findings_of(json.at("reasons"), now);
+  for (const Json& each : json.value("advisories", Json::array()))
+    device.advice.push_back({each.at("advisory"), each.at("text"), each.at("source")});
   return device;
 }
 
@@ -145,6 +147,12 @@ void findings(JsonWriter& out, std::string_view name, const std::vector<Finding>
     out.text("action", to_string(it.action)).text("text", it.text).exact("value", it.value);
     age(out, it.since, now);
     out.text("alert", it.alert).text("runbook", it.runbook).close('}');
+  });
+}
+
+void advisories(JsonWriter& out, const std::vector<health::Advice>& all) {
+  out.list("advisories", all, [&](const health::Advice& it) {
+    out.open('{').text("advisory", it.name).text("text", it.text).text("source", it.source).close('}');
   });
 }
 
@@ -190,6 +198,7 @@ std::string health_json(const health::Report& report, Nanoseconds now) {
     to.text("pci_address", it.pci_address).text("state", to_string(it.state));
     age(to, it.since, now);
     findings(to, "reasons", it.findings, now);
+    if (!it.advice.empty()) advisories(to, it.advice);
     to.close('}');
   });
   findings(out, "machine", report.machine, now);

@@ -101,6 +101,8 @@ std::string lines_of(const DeviceHealth& device, Nanoseconds now) {
   const std::string whose = "GPU " + device.gpu + " (" + device.model + ", " + device.uuid + ")";
   std::string text;
   for (const Finding& finding : device.findings) text += line_of(whose, finding, now);
+  for (const health::Advice& advice : device.advice)
+    text += whose + " advisory: " + advice.name + ": " + advice.text + " (" + advice.source + ")\n";
   if (device.state == State::unknown) text += whose + " unknown: it is not read\n";
   return text;
 }

@@ -27,8 +27,7 @@ inline std::string lines_of(const std::string& text, const std::vector<std::stri
 }
 
 inline std::unique_ptr<Device> table_device(NvidiaOptions options) {
-  const auto rows = nvidia_rows(options.each_link);
-  return std::make_unique<TableDevice<NvidiaContext>>(NvidiaContext(std::move(options)), rows,
+  return std::make_unique<TableDevice<NvidiaContext>>(NvidiaContext(std::move(options)), nvidia_rows(),
                                                       nvidia_partition_rows());
 }
 

@@ -218,6 +218,17 @@ struct RepairStatus {  // nvmlRepairStatus_v1_t
 };
 static_assert(sizeof(RepairStatus) == 12);
 
+struct SramErrors {  // nvmlEccSramErrorStatus_v1_t: the buckets are uncorrected errors since the card was
+                     // made
+  unsigned version = version_of<SramErrors>(1);
+  std::uint64_t lifetime_parity, lifetime_sec_ded, lifetime_corrected;
+  std::uint64_t parity, sec_ded, corrected;
+  std::uint64_t l2, sm, pcie, microcontroller, other;
+  unsigned is_above_threshold;
+};
+static_assert(sizeof(SramErrors) == 104 && offsetof(SramErrors, lifetime_parity) == 8 &&
+              offsetof(SramErrors, l2) == 56 && offsetof(SramErrors, is_above_threshold) == 96);
+
 struct UnrepairableMemory {  // nvmlUnrepairableMemoryStatus_v1_t
   unsigned is_unrepairable;
 };
@@ -277,6 +288,7 @@ static_assert(sizeof(LicensableFeatures) == 860);
   X(nvmlDeviceGetBankRemapperStatus_v1, (nvml::Device, nvml::BankRemapperStatus*))                 \
   X(nvmlDeviceGetRepairStatus, (nvml::Device, nvml::RepairStatus*))                                \
   X(nvmlDeviceGetUnrepairableMemoryFlag_v1, (nvml::Device, nvml::UnrepairableMemory*))             \
+  X(nvmlDeviceGetSramEccErrorStatus, (nvml::Device, nvml::SramErrors*))                            \
   X(nvmlDeviceGetPcieReplayCounter, (nvml::Device, unsigned*))                                     \
   X(nvmlDeviceGetCurrPcieLinkGeneration, (nvml::Device, unsigned*))                                \
   X(nvmlDeviceGetCurrPcieLinkWidth, (nvml::Device, unsigned*))                                     \

@@ -74,6 +74,8 @@ enum EventReason : std::uint64_t {
   kReasonHwThermal = 0x40,
   kReasonHwPowerBrake = 0x80,
   kReasonDisplayClocks = 0x100,
+  kReasonBoardLimit = 0x200,
+  kReasonReliability = 0x400,
 };
 
 /// nvmlGpuFabricInfo_t.state when registration has ended, with or without success.
@@ -125,7 +127,10 @@ inline constexpr std::uint64_t kValueNotAvailable = ~std::uint64_t{0};
 
 /// scopeId of NVLink fields: all links together.
 inline constexpr unsigned kAllLinks = 0xFFFFFFFF;
-inline constexpr unsigned kMostLinks = 36;  ///< NVML_NVLINK_MAX_LINKS
+/// The links of which NVML's performance metrics have series; NVML_NVLINK_MAX_LINKS is 36 in header 13.5.37.
+inline constexpr unsigned kMostLinks = 72;
+/// NVML_FI_DEV_NVLINK_GET_STATE, NVML_NVLINK_STATE_*. The last is not up.
+inline constexpr unsigned kLinkActive = 1, kLinkSleeps = 2, kLinkHasNoTraffic = 3;
 /// nvmlIntNvLinkDeviceType_t, NVML_NVLINK_DEVICE_TYPE_*.
 enum LinkEnd : unsigned { kLinkToGpu, kLinkToIbmNpu, kLinkToSwitch };
 inline constexpr unsigned kMostC2cLinks =

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -10,10 +9,6 @@ namespace gpumeter::nvidia {
 using namespace readers;
 
 namespace {
-
-Sample is_up(NvmlCaller& gpu, unsigned link) noexcept {
-  return flag_of(ask<&F::nvmlDeviceGetNvLinkState>(gpu, link), [](double state) { return state != 0; });
-}
 
 Sample errors_of(NvmlCaller& gpu, unsigned link, unsigned counter) noexcept {
   std::uint64_t count = 0;
@@ -75,9 +70,12 @@ std::optional<FabricHealth> fabric_health_of(const nvml::FabricInfoV3& info) noe
 }  // namespace
 
 Reader links_up(NvidiaContext& context, const ReadSource& source) {
-  return probed(context, source, [&gpu = context.gpu().caller] {
-    return summed([&](unsigned link) { return is_up(gpu, link); });
-  });
+  return probed(context, source, [&context, &gpu = context.gpu().caller] { return context.links().up(gpu); });
+}
+
+Reader links_speed(NvidiaContext& context, const ReadSource& source) {
+  return probed(context, source,
+                [&context, &gpu = context.gpu().caller] { return context.links().speed(gpu); });
 }
 
 Reader all_link_errors(NvidiaContext& context, const ReadSource& source) {
@@ -87,16 +85,16 @@ Reader all_link_errors(NvidiaContext& context, const ReadSource& source) {
                 });
 }
 
-Reader link_state(NvidiaContext& context, const ReadSource& source) {
-  return probed(context, source,
-                [&gpu = context.gpu().caller, link = static_cast<unsigned>(source.argument)] {
-                  return is_up(gpu, link);
-                });
+// The call knows two states only; the field also those of a link that sleeps or has no traffic.
+Reader readers::bind_link_state(NvidiaContext& context, const ReadSource& source) {
+  return probed(context, source, [&context, &gpu = context.gpu().caller, link = source.argument >> 32] {
+    return context.links().is_up(gpu, link);
+  });
 }
 
 Reader readers::bind_link_errors(NvidiaContext& context, const ReadSource& source) {
   return probed(context, source, [&gpu = context.gpu().caller, argument = source.argument] {
-    return errors_of(gpu, static_cast<unsigned>(argument), static_cast<unsigned>(argument >> 32));
+    return errors_of(gpu, static_cast<unsigned>(argument >> 32), static_cast<unsigned>(argument));
   });
 }
 
@@ -148,27 +146,28 @@ Reader fabric_health(NvidiaContext& context, const ReadSource& source) {
   });
 }
 
-double bit_error_ratio(double field) noexcept {
-  const auto bits = static_cast<std::uint64_t>(field);
-  constexpr std::uint64_t kExponent = 255;  // NVML_NVLINK_BER_EXP_WIDTH
-  constexpr std::uint64_t kMantissa = 15;   // NVML_NVLINK_BER_MANTISSA_WIDTH
-  constexpr unsigned kMantissaShift = 8;    // NVML_NVLINK_BER_MANTISSA_SHIFT
-  return static_cast<double>(bits >> kMantissaShift & kMantissa) *
-         std::pow(10.0, -static_cast<double>(bits & kExponent));
+Reader fabric_condition(NvidiaContext& context, const ReadSource& source) {
+  return bind_fabric(context, source,
+                     [&of = kFabricConditions[source.argument]](const nvml::FabricInfoV3& info) {
+                       const unsigned said = info.health_mask >> of.shift & of.bits;
+                       return said == 0 ? std::nullopt : std::optional(said == of.value);
+                     });
 }
 
-// NVML_GPU_FABRIC_HEALTH_MASK_*: shift and bits of each condition; 1 is "true", 2 "false", 0 "not supported".
 // The header gives the two-bit masks a width of 3, which is the mask itself, as is 15 for the configuration.
+// A node without a partition is not assigned yet, which is no trouble.
 std::optional<FabricHealth> summed_up(unsigned mask) noexcept {
   constexpr unsigned kTwoBits = 3;
   constexpr unsigned kTrue = 1;
+  constexpr unsigned kNone = 1, kNoPartition = 4;
   const unsigned bandwidth = mask & kTwoBits;
   const unsigned route_recovery = mask >> 2 & kTwoBits;
   const unsigned route_unhealthy = mask >> 4 & kTwoBits;
   const unsigned access_timeout = mask >> 6 & kTwoBits;
   const unsigned configuration = mask >> 8 & 15;
   if (mask == 0) return std::nullopt;
-  if (route_recovery == kTrue || route_unhealthy == kTrue || access_timeout == kTrue || configuration > 1)
+  const bool is_wrong = configuration > kNone && configuration != kNoPartition;
+  if (route_recovery == kTrue || route_unhealthy == kTrue || access_timeout == kTrue || is_wrong)
     return FabricHealth::unhealthy;
   return bandwidth == kTrue ? FabricHealth::limited_capacity : FabricHealth::healthy;
 }

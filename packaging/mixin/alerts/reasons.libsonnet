@@ -84,9 +84,9 @@ local faults = [
   },
   {
     alert: 'GpuLinkErrors',
-    reason: 'link_errors',
-    what: 'has errors on its links to other GPUs',
-    text: 'The links from GPU {{ $labels.gpu }} ({{ $labels.uuid }}) to other GPUs have errors.'
+    reason: 'link_.+',
+    what: 'has bad links to other GPUs',
+    text: 'Links from GPU {{ $labels.gpu }} ({{ $labels.uuid }}) to other GPUs have errors or are slow.'
           + text.list(text.selector('gpu_interconnect_errors_total') + ' > 0',
                       'error',
                       'Errors so far:',

@@ -98,6 +98,18 @@ FAKE_NVML_EXPORT unsigned nvmlDeviceGetRepairStatus(nvml::Device device, nvml::R
   });
 }
 
+FAKE_NVML_EXPORT unsigned nvmlDeviceGetSramEccErrorStatus(nvml::Device device, nvml::SramErrors* out) {
+  return on_device("nvmlDeviceGetSramEccErrorStatus", device, [&](const Call& call) -> unsigned {
+    if (out == nullptr) return nvml::kInvalidArgument;
+    if (!has_version(out, 1)) return nvml::kArgumentVersionMismatch;
+    const std::string unit = "sram.";
+    return first_error(call.read(unit + "l2", &out->l2), call.read(unit + "sm", &out->sm),
+                       call.read(unit + "pcie", &out->pcie), call.read(unit + "mcu", &out->microcontroller),
+                       call.read(unit + "other", &out->other),
+                       call.read(unit + "threshold_exceeded", &out->is_above_threshold));
+  });
+}
+
 FAKE_NVML_EXPORT unsigned nvmlDeviceGetUnrepairableMemoryFlag_v1(nvml::Device device,
                                                                  nvml::UnrepairableMemory* out) {
   return on_device("nvmlDeviceGetUnrepairableMemoryFlag_v1", device, [&](const Call& call) -> unsigned {

@@ -48,6 +48,7 @@ constexpr Group kDevice[] = {
     {"remapped_rows.banks", "max high partial low none"},
     {"bank_remapper", "active inactive pending max none"},
     {"repair", "channel tpc"},
+    {"sram", "l2 sm pcie mcu other threshold_exceeded"},
     {"platform", "chassis_serial slot tray host module"},
     {"vgpus", "active"},
     {"vgpus.active.#", "id vm memory sm present"},

@@ -34,6 +34,8 @@ constexpr Word kWords[] = {
     {"true", 1},
     {"on", 1},
     {"active", 1},
+    {"sleep", 2},
+    {"traffic_disabled", 3},
     {"exclusive_thread", 1},
     {"prohibited", 2},
     {"exclusive_process", 3},

@@ -18,7 +18,7 @@ class ListedGpu {
  public:
   explicit ListedGpu(FakeDriver& driver, const std::string& uuid = "GPU-0")
       : driver_(driver),
-        device_(NvidiaContext(NvidiaOptions{driver.library(), false}), nvidia_rows(false),
+        device_(NvidiaContext(NvidiaOptions{driver.library(), false}), nvidia_rows(),
                 nvidia_partition_rows()) {
     driver_.set_time(0);
     if (const Result<Done> attached = device_.attach(gpu_of(uuid)); !attached)

@@ -124,6 +124,21 @@ TEST_F(HealthTest, EventsThatOnlyTheDaemonCountedAreNewsAfterARestartUntilTheMac
   }
 }
 
+TEST_F(HealthTest, WhatACardEverHadIsTheMeasureAfterABootToo) {
+  const auto links = [this](double up) {
+    device_.add(catalog::up, labels(), 1);
+    device_.add(catalog::interconnect_links_up, labels().with({{"kind", "nvlink"}}), up);
+    device_.commit(clock_.monotonic());
+    for (int second = 0; second <= 121; ++second) judged();
+    return std::string(to_string(machine_.health.get()->state));
+  };
+  EXPECT_EQ(links(18), "ok");
+  const std::string section = dynamic_cast<Keeps&>(*part_).save();
+  part_ = opened();
+  ASSERT_TRUE(dynamic_cast<Keeps&>(*part_).resume(section, false));
+  EXPECT_EQ(links(17), "failed");
+}
+
 TEST_F(HealthTest, ASectionThatIsNotItsOwnIsAnError) {
   EXPECT_FALSE(
       dynamic_cast<Keeps&>(*part_).resume("event\tGPU-0\tgpu_xid_errors_total,xid=79\t-1\t5\n", true));

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <string>
+
 #include "collectors/nvidia/readers.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
@@ -21,7 +24,8 @@ TEST(FabricMask, IsSummedUp) {
   EXPECT_EQ(summed_up(mask(kTrue, kTrue, kFalse, kFalse, 1)), FabricHealth::unhealthy);
   EXPECT_EQ(summed_up(mask(kFalse, kFalse, kTrue, kFalse, 1)), FabricHealth::unhealthy);
   EXPECT_EQ(summed_up(mask(kFalse, kFalse, kFalse, kTrue, 1)), FabricHealth::unhealthy);
-  EXPECT_EQ(summed_up(mask(kFalse, kFalse, kFalse, kFalse, 4)), FabricHealth::unhealthy);
+  EXPECT_EQ(summed_up(mask(kFalse, kFalse, kFalse, kFalse, 4)), FabricHealth::healthy) << "no partition yet";
+  EXPECT_EQ(summed_up(mask(kFalse, kFalse, kFalse, kFalse, 5)), FabricHealth::unhealthy);
   EXPECT_EQ(summed_up(mask(kFalse, 0, 0, 0, 0)), FabricHealth::healthy);
 }
 
@@ -58,7 +62,59 @@ TEST(NvLink, EachLinkWhereTheConfigAsksForIt) {
             "gpu_link_transmitted_bytes_total{kind=\"nvlink\",link=\"1\"} 512000\n"
             "gpu_link_up{kind=\"nvlink\",link=\"0\"} 1\n"
             "gpu_link_up{kind=\"nvlink\",link=\"1\"} 0\n");
-  EXPECT_EQ(lines_of(links_of(kTwoLinks), {"gpu_link"}), "");
+  EXPECT_EQ(lines_of(links_of(kTwoLinks), {"gpu_link"}), "") << "nothing new, and link 1 was never up";
+}
+
+/// The links that have series, "0 14 ", after so many minutes.
+std::string shown_after(const std::string& keys, int minutes) {
+  FakeDriver driver("devices: [{uuid: GPU-0, " + keys + "}]");
+  NvidiaGpu gpu(driver);
+  gpu.attach().sampled();
+  for (int minute = 1; minute <= minutes; ++minute) {
+    const int now = 60 * minute;
+    for (const Tier tier : {Tier::fast, Tier::slow}) gpu.pass(tier, now, 60);
+    if (gpu.page().has_more(std::chrono::seconds(now))) gpu.attach(now).sampled(now);
+  }
+  std::istringstream lines(gpu.lines({"gpu_link_up"}));
+  std::string links;
+  for (std::string line; std::getline(lines, line);)
+    links += line.substr(line.find("link=\"") + 6, line.rfind('"') - line.find("link=\"") - 6) + " ";
+  return links;
+}
+
+TEST(NvLink, ALinkThatIsActiveWithoutTrafficIsNotUpAndOneThatSleepsIs) {
+  EXPECT_EQ(lines_of(links_of("nvlink: {count: 4}, fields: {165: {scopes: {0: active, 1: sleep, "
+                              "2: traffic_disabled, 3: inactive}}}"),
+                     {"gpu_interconnect_links_up", "gpu_link_up"}),
+            "gpu_interconnect_links_up{kind=\"nvlink\"} 2\n"
+            "gpu_link_up{kind=\"nvlink\",link=\"2\"} 0\n");
+}
+
+TEST(NvLink, TheLinksThatHaveSomethingToSayHaveSeriesOfTheirOwn) {
+  EXPECT_EQ(shown_after("nvlink: {count: 18, link: {state: active}}, fields: {213: {scopes: {each: 0}}}", 3),
+            "");
+  EXPECT_EQ(
+      shown_after("nvlink: {count: 18, link: {state: active}}, fields: {213: {scopes: {14: 1, each: 0}}}", 0),
+      "14 ");
+  EXPECT_EQ(shown_after("nvlink: {count: 18, link: {state: {steps: [[0, active]]}}, "
+                        "links: {9: {state: {steps: [[0, active], [100, inactive]]}}}}",
+                        3),
+            "9 ");
+  // Replays from before are no news; new ones are.
+  EXPECT_EQ(shown_after("nvlink: {count: 2, link: {state: active, errors: {replay: 7, recovery: 0}}}", 3),
+            "");
+  EXPECT_EQ(shown_after("nvlink: {count: 2, link: {state: active, errors: {replay: 7, recovery: 0}}, "
+                        "links: {1: {errors: {replay: {steps: [[0, 7], [100, 8]]}}}}}",
+                        3),
+            "1 ");
+}
+
+TEST(NvLink, AtMostTheWorstFourHaveSeries) {
+  const std::string noisy =
+      "nvlink: {count: 72, link: {state: active}}, fields: {213: {scopes: {2: 5, 9: 7, 30: 8, 40: "
+      "6, 70: 9, each: 0}}, 214: {scopes: {71: {steps: [[0, 0], [100, 1]]}, each: 0}}}";
+  EXPECT_EQ(shown_after(noisy, 1), "30 40 70 9 ");
+  EXPECT_EQ(shown_after(noisy, 3), "30 70 71 9 ") << "a failed recovery is worse than any that succeeded";
 }
 
 TEST(NvLink, AFieldOfAllLinksGoesBeforeASumLinkByLink) {
@@ -77,7 +133,7 @@ constexpr const char* kFifth = R"(
            222: {scopes: {0: 0x20C, 1: 0x307}}, 235: {scopes: {each: 1000}}, 250: {scopes: {each: 1}}})";
 
 TEST(NvLink5, SumsTheCountersAndHasTheWorstRatioOfAllLinks) {
-  EXPECT_EQ(links_of(kFifth),
+  EXPECT_EQ(lines_of(links_of(kFifth), {"gpu_interconnect"}),
             "gpu_interconnect_bit_error_ratio{kind=\"nvlink\",error=\"effective\"} 1.5e-254\n"
             "gpu_interconnect_bit_error_ratio{kind=\"nvlink\",error=\"symbol\"} 3e-07\n"
             "gpu_interconnect_errors_total{kind=\"nvlink\",error=\"discard\"} 3\n"
@@ -158,6 +214,17 @@ constexpr const char* kLimited =
     "fabric: {state: completed, status: success, clique: 0, health_mask: 0x1A9, health_summary: "
     "limited_capacity}";
 constexpr const char* kLimitedText =
+    "gpu_fabric_condition{condition=\"access_timeout\"} 0\n"
+    "gpu_fabric_condition{condition=\"degraded_bandwidth\"} 1\n"
+    "gpu_fabric_condition{condition=\"incompatible_firmware\"} 0\n"
+    "gpu_fabric_condition{condition=\"invalid_gpu_state\"} 0\n"
+    "gpu_fabric_condition{condition=\"invalid_location\"} 0\n"
+    "gpu_fabric_condition{condition=\"no_partition\"} 0\n"
+    "gpu_fabric_condition{condition=\"route_recovery\"} 0\n"
+    "gpu_fabric_condition{condition=\"route_unhealthy\"} 0\n"
+    "gpu_fabric_condition{condition=\"too_few_links\"} 0\n"
+    "gpu_fabric_condition{condition=\"wrong_chassis_serial\"} 0\n"
+    "gpu_fabric_condition{condition=\"wrong_system_guid\"} 0\n"
     "gpu_fabric_health{state=\"healthy\"} 0\n"
     "gpu_fabric_health{state=\"limited_capacity\"} 1\n"
     "gpu_fabric_health{state=\"unhealthy\"} 0\n"

@@ -134,7 +134,8 @@ def indexes() -> dict[str, int]:
 
 
 def observed() -> float:
-    return float(value('gpu_observed_seconds_total{gpu="0",uuid="SIM-1-0",vendor="simulated",model="Simulated GPU"}') or 0)
+    """Seconds of GPU 0, in the counter that counts least."""
+    return min((number for series, number in kept().items() if series.startswith('gpu_observed_seconds_total{gpu="0"')), default=0)
 
 
 def age() -> float:

@@ -37,8 +37,11 @@ LABEL = re.compile(r"([a-z_]+)(?==|!=|,|$)")
 OF_HISTOGRAMS = re.compile(r"_(bucket|sum|count)$")
 # Of every device, of Prometheus' targets, of histograms.
 COMMON_LABELS = {"gpu", "uuid", "vendor", "model", "job", "instance", "le"}
-# Words of the kernel, Python and model servers with the beginning of a metric's name.
-NO_FAMILIES = {"gpu_busy_percent", "gpu_metrics", "gpu_stats", "gpu_cache_usage_perc", "gpu_seconds", "gpumeter_import"}
+# Words of the kernel, Python, model servers and others' checks with the beginning of a metric's name.
+NO_FAMILIES = {"gpu_busy_percent", "gpu_metrics", "gpu_stats", "gpu_cache_usage_perc", "gpu_seconds", "gpumeter_import", "gpu_count",
+               "gpu_average_power_draw", "gpu_xid_46", "gpu_xid_48", "gpu_xid_154", "gpu_xid_warning"}
+# A row of docs/health-checks.md: check, when it fails, conditions, why not.
+CHECK_ROW = re.compile(r"^\| (?!check |---)([^|]+) \| [^|]+ \| ([^|]*)\| ([^|]*)\|$", re.M)
 # Dashboards' uids and a group.
 NO_PROGRAMS = {"gpumeter-fleet", "gpumeter-gpu", "gpumeter-jobs", "gpumeter-pages"}
 SCRIPTS = {"gpumeter-prolog", "gpumeter-epilog", "gpumeter-task-prolog", "gpumeter-health", "gpumeter-job-cost", "gpumeter-npd",
@@ -241,6 +244,16 @@ class DocsLinksTest(unittest.TestCase):
         named = [(page.name, key) for page in WRITTEN for key in named_keys(page)]
         wrong = [f"{page}: {key}" for page, key in named if key not in keys()[key.split(".")[0]]]
         self.expect("configuration keys", wrong, len(named), 100)
+
+    def test_each_check_of_others_has_conditions_that_exist_or_a_reason(self) -> None:
+        conditions = (ROOT / "docs/conditions.md").read_text()
+        reasons = set(re.findall(r"^\| `([a-z_]+)` \| (?:failed|degraded)", conditions, re.M))
+        codes = {f"xid_{code}" for code in re.findall(r"^\| (\d+) \| \w+ \| (?:failed|degraded) ", conditions, re.M)}
+        rows = CHECK_ROW.findall((ROOT / "docs/health-checks.md").read_text())
+        named = [(check, each) for check, cell, _ in rows for each in SPAN.findall(cell)]
+        self.expect("conditions of others' checks", [f"{check}: {each}" for check, each in named if each not in reasons | codes | {"xid_*"}], len(named), 45)
+        mute = [check for check, cell, why in rows if not cell.strip() and not why.strip() and "not read" not in check and "not even" not in check]
+        self.assertEqual(mute, ["two more checks of GPUs"], "a check without a condition or a reason")
 
     def test_families_exist_with_their_labels(self) -> None:
         wrong, names, labels = [], 0, 0

@@ -1,7 +1,7 @@
 # bash completion for gpumeter(8)                                          -*- shell-script -*-
 
 _gpumeter_commands="allocate check explain forget import profile top"
-_gpumeter_check_flags="--json --gpu= --fail-on= --url= --ca-file= --login-file="
+_gpumeter_check_flags="--json --gpu= --fail-on= --suite= --url= --ca-file= --login-file="
 _gpumeter_explain_words="xid sxid reason --json"
 _gpumeter_profile_words="--run= --pid= --steps= --seconds= --output="
 _gpumeter_allocate_words="set clear list --gpu= --user= --kind="
@@ -24,6 +24,7 @@ _gpumeter_values() {
     --print-metrics) compgen -W "markdown text" -- "$2" ;;
     --print-conditions) compgen -W "markdown json" -- "$2" ;;
     --kind) compgen -W "systemd_unit user_unit session container pod slurm_job vm other" -- "$2" ;;
+    --suite) compgen -W "nvidia gpud azure" -- "$2" ;;
     --fail-on) compgen -W "failed degraded" -- "$2" ;;
     --print-config | --print-events) compgen -W "markdown" -- "$2" ;;
   esac

@@ -5,7 +5,7 @@ complete -c gpumeter -n __fish_use_subcommand -a profile -d 'Take a profile of a
 complete -c gpumeter -n '__fish_seen_subcommand_from profile' -a '--run --pid --steps --seconds --output'
 complete -c gpumeter -n '__fish_seen_subcommand_from allocate' -a 'set clear list --gpu --user --kind'
 complete -c gpumeter -n __fish_use_subcommand -a check -d 'Report failed and degraded GPUs'
-complete -c gpumeter -n '__fish_seen_subcommand_from check' -a '--json --gpu --fail-on --url --ca-file --login-file'
+complete -c gpumeter -n '__fish_seen_subcommand_from check' -a '--json --gpu --fail-on --suite --url --ca-file --login-file'
 complete -c gpumeter -n __fish_use_subcommand -a explain -d 'Explain a kernel log, a code or a reason'
 complete -c gpumeter -n '__fish_seen_subcommand_from explain' -a 'xid sxid reason --json'
 complete -c gpumeter -n __fish_use_subcommand -a forget -d 'Forget a missing GPU'

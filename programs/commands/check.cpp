@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -14,6 +15,7 @@
 
 #include "base/json/scalars.hpp"
 #include "base/program.hpp"
+#include "base/text.hpp"
 #include "daemon/cli/once.hpp"
 #include "exporter/health/judge.hpp"
 #include "exporter/http/settings.hpp"
@@ -32,6 +34,61 @@ using health::State;
 
 // The summary names this many GPUs and reasons; plugins' hosts cut long lines.
 constexpr std::size_t kMostNamed = 4;
+
+/// A check of another program, by the conditions that cover it.
+struct SuiteCheck {
+  std::string_view name;  ///< as that program names it
+  /// Of conditions, separated by spaces. One that ends in * stands for all with its beginning.
+  std::string_view reasons;
+};
+
+// docs/health-checks.md has the sources, and the checks that no condition covers.
+constexpr std::string_view kCount = "devices_missing device_lost reads_failing";
+constexpr std::string_view kThrottling = "hardware_throttling thermal_throttling power_brake";
+
+constexpr SuiteCheck kNvidia[] = {
+    {"gpu_count", kCount},
+    {"nvlink_active", "links_down"},
+    {"nvlink_bandwidth_count_speed", "links_down link_slow"},
+    {"NVLinkFabric", "fabric_failed"},
+    {"NVLinkFabricHealth", "fabric_unhealthy"},
+    {"gpu_xid_46", "xid_46"},
+    {"gpu_xid_48", "xid_48"},
+    {"gpu_xid_warning", "xid_*"},
+    {"gpu_xid_154", "recovery_action"},
+};
+
+constexpr SuiteCheck kGpud[] = {
+    {"accelerator-nvidia-gpu-counts", kCount},
+    {"accelerator-nvidia-ecc", "memory_errors_uncorrected memory_errors_corrected"},
+    {"accelerator-nvidia-remapped-rows", "row_remap_pending row_remap_failed"},
+    {"accelerator-nvidia-xid", "xid_*"},
+    {"accelerator-nvidia-nvlink", "links_down link_errors fabric_unhealthy"},
+    {"accelerator-nvidia-fabric-manager", "fabric_failed"},
+    {"accelerator-nvidia-hw-slowdown", kThrottling},
+    {"accelerator-nvidia-temperature", "temperature_near_limit"},
+    {"accelerator-nvidia-power", "reads_failing"},
+    {"accelerator-nvidia-clock-speed", "clocks_low"},
+    {"accelerator-nvidia-memory", "memory_nearly_full"},
+};
+
+constexpr SuiteCheck kAzure[] = {
+    {"check_gpu_count", kCount},
+    {"check_nvsmi_healthmon", "device_lost reads_failing"},
+    {"check_gpu_xid", "xid_*"},
+    {"check_gpu_ecc",
+     "row_remap_pending row_remap_failed memory_errors_uncorrected memory_errors_corrected "
+     "memory_unrepairable retired_pages_pending"},
+    {"check_gpu_clock_throttling", kThrottling},
+    {"check_nvlink_status", "links_down"},
+    {"check_gpu_xgmi", "link_errors"},
+};
+
+struct Suite {
+  std::string_view name;
+  std::span<const SuiteCheck> checks;
+};
+constexpr Suite kSuites[] = {{"nvidia", kNvidia}, {"gpud", kGpud}, {"azure", kAzure}};
 
 std::size_t count_of(const Report& report, State state) {
   return static_cast<std::size_t>(std::ranges::count(report.devices, state, &DeviceHealth::state));
@@ -201,6 +258,60 @@ Result<health::Report> report_of(const CheckOptions& options, const config::Conf
   return judge_here(config);
 }
 
+bool is_covered_by(const SuiteCheck& check, std::string_view reason) {
+  for (std::string_view rest = check.reasons; !rest.empty();) {
+    std::string_view each = take_until(rest, ' ');
+    const bool is_beginning = each.ends_with('*');
+    if (is_beginning) each.remove_suffix(1);
+    if (is_beginning ? reason.starts_with(each) : reason == each) return true;
+  }
+  return false;
+}
+
+/// Keeps the findings that the suite's checks are about. A GPU that is not read stays unknown.
+void keep_only(const Suite& suite, Report& report) {
+  const auto is_other = [&suite](const Finding& finding) {
+    return std::ranges::none_of(suite.checks,
+                                [&](const SuiteCheck& each) { return is_covered_by(each, finding.reason); });
+  };
+  std::erase_if(report.machine, is_other);
+  report.state =
+      report.devices.empty() && report.machine.empty() ? State::unknown : health::state_of(report.machine);
+  for (DeviceHealth& device : report.devices) {
+    std::erase_if(device.findings, is_other);
+    if (device.state != State::unknown) device.state = health::state_of(device.findings);
+    report.state = std::max(report.state, device.state);
+  }
+}
+
+/// "check gpu_count: failed: GPU 1 device_lost (reboot); by devices_missing device_lost reads_failing".
+std::string line_of(const SuiteCheck& check, const Report& report) {
+  State state = report.devices.empty() ? State::unknown : State::ok;
+  std::vector<std::string> found;
+  const auto add = [&](const std::string& whose, const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+      if (!is_covered_by(check, finding.reason)) continue;
+      state = std::max(state, health::state_of(std::span(&finding, 1)));
+      found.push_back(whose + " " + reason_text(finding));
+    }
+  };
+  add("machine", report.machine);
+  for (const DeviceHealth& device : report.devices) {
+    if (device.state == State::unknown) state = std::max(state, State::unknown);
+    add("GPU " + device.gpu, device.findings);
+  }
+  return "check " + std::string(check.name) + ": " + std::string(to_string(state)) +
+         (found.empty() ? "" : ": " + joined(found)) + "; by " + std::string(check.reasons) + "\n";
+}
+
+/// The text of a report of the suite's findings, with a line for each check after the first line.
+std::string suite_text(const Suite& suite, const Report& report, CheckStatus status) {
+  std::string checks;
+  for (const SuiteCheck& each : suite.checks) checks += without_bars(line_of(each, report));
+  std::string text = check_text(report, status);
+  return text.insert(text.find('\n') + 1, checks);
+}
+
 /// Keeps one GPU, and nothing that belongs to the machine.
 bool keep_only(unsigned gpu, health::Report& report) {
   std::erase_if(report.devices, [name = std::to_string(gpu)](const auto& each) { return each.gpu != name; });
@@ -235,6 +346,12 @@ std::string check_text(const Report& report, CheckStatus status) {
   return text;
 }
 
+std::vector<std::string> suite_names() {
+  std::vector<std::string> names;
+  for (const Suite& suite : kSuites) names.emplace_back(suite.name);
+  return names;
+}
+
 std::string unknown_text(const std::string& reason) { return first_line(CheckStatus::unknown, reason, ""); }
 
 int check_is_unknown(const CheckOptions& options, const std::string& reason) {
@@ -250,8 +367,12 @@ int check(const CheckOptions& options, const config::Config& config) {
   if (options.gpu && !keep_only(*options.gpu, *report)) {
     return check_is_unknown(options, "there is no GPU " + std::to_string(*options.gpu));
   }
+  const auto* const suite = std::ranges::find(kSuites, options.suite, &Suite::name);
+  const bool has_suite = suite != std::end(kSuites);
+  if (has_suite) keep_only(*suite, *report);
   const CheckStatus status = check_status(*report, options.fail_on);
-  const int printed = print(options.json ? health_json(*report, report->at) : check_text(*report, status));
+  const std::string text = has_suite ? suite_text(*suite, *report, status) : check_text(*report, status);
+  const int printed = print(options.json ? health_json(*report, report->at) : text);
   return printed == 0 ? static_cast<int>(status) : static_cast<int>(CheckStatus::unknown);
 }
 

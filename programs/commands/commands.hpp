@@ -28,6 +28,7 @@ struct CheckOptions {
   bool json = false;
   std::optional<unsigned> gpu;  ///< nullopt: all
   FailOn fail_on = FailOn::each;
+  std::string suite;       ///< one of suite_names(); empty: all conditions
   std::string url;         ///< empty: the first address of web.listen
   std::string ca_file;     ///< empty: the system's authorities
   std::string login_file;  ///< empty: no user
@@ -42,6 +43,9 @@ CheckStatus check_status(const health::Report& report, FailOn fail_on);
 /// Returns a line as monitoring plugins print it, "GPU CRITICAL - 1 of 8 GPUs failed: GPU 0 xid_79 (reboot) |
 /// ok=7 degraded=0 failed=1 unknown=0", and one line for each finding and each device that is not read.
 std::string check_text(const health::Report& report, CheckStatus status);
+
+/// Returns the names of the suites: the checks of other programs, by the conditions that cover them.
+std::vector<std::string> suite_names();
 
 /// Returns the line for a check without a result.
 std::string unknown_text(const std::string& reason);

@@ -46,6 +46,7 @@ struct Given {
 std::variant<int, Exit> run_check(const Given& given) {
   CheckOptions check;
   check.json = given.line.is_on("--json");
+  check.suite = given.line.value("--suite");
   check.url = given.line.value("--url");
   check.ca_file = given.line.value("--ca-file");
   check.login_file = given.line.value("--login-file");
@@ -148,6 +149,8 @@ std::array<Command, 4> commands() {
           "failed: ignore degraded GPUs; degraded: exit 2 for them too",
           kGroup,
           {"failed", "degraded"}},
+         {"--suite", "NAME", "Only the conditions that cover another program's checks", kGroup,
+          suite_names()},
          {"--url", "URL", "Ask this daemon (default: the first web.listen)", kGroup},
          {"--ca-file", "FILE", "Trust these authorities (PEM) for https (default: the system's)", kGroup},
          {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line", kGroup}},

@@ -74,6 +74,48 @@ class OwnPassesTest(Folder):
         self.assertEqual(self.check_here(), (3, ["GPU UNKNOWN - the configuration is wrong"]))
 
 
+def suites() -> dict[str, list[tuple[str, str]]]:
+    """By suite, each check of docs/health-checks.md that has conditions, with these."""
+    sections = (ROOT / "docs/health-checks.md").read_text().split("\n## ")[1:]
+    rows = [re.findall(r"^\| `([\w-]+)` \| [^|]+ \| (`[^|]+`) \|", section, re.M) for section in sections]
+    return {name: [(check, cell.replace("`", "")) for check, cell in each] for name, each in zip(("nvidia", "gpud", "azure"), rows, strict=True)}
+
+
+class SuiteTest(Folder):
+    def suite(self, name: str, *arguments: str) -> tuple[int, list[str]]:
+        return self.check(f"--suite={name}", f"--web.listen-address=127.0.0.1:{free_port()}", *arguments)
+
+    def test_each_suite_has_the_checks_of_the_document(self):
+        for name, checks in suites().items():
+            self.assertGreater(len(checks), 6)
+            expected = ["GPU OK - 2 GPUs ok | ok=2 degraded=0 failed=0 unknown=0", *(f"check {check}: ok; by {reasons}" for check, reasons in checks)]
+            self.assertEqual(self.suite(name, "--simulate=2"), (0, expected))
+
+    def test_a_finding_counts_in_the_suites_that_have_its_condition(self):
+        hot = ("--simulate=2", "--simulate-event=overheat 1 after 0s")
+        self.assertEqual(self.suite("nvidia", *hot)[0], 0)
+        status, lines = self.suite("azure", *hot)
+        by = "; by hardware_throttling thermal_throttling power_brake"
+        self.assertIn(f"check check_gpu_clock_throttling: degraded: GPU 1 thermal_throttling (drain){by}", lines)
+        self.assertEqual((status, sum(": ok; by " in line for line in lines), sum(line.startswith("GPU 1 ") for line in lines)), (1, 6, 1))
+        self.assertEqual(self.suite("azure", *hot, "--fail-on=degraded")[0], 2)
+        self.assertEqual(self.suite("azure", *hot, "--gpu=0")[0], 0)
+        for name, states in (("nvidia", ["ok", "ok", "ok"]), ("gpud", ["degraded", "ok", "degraded"])):
+            document = json.loads("".join(self.suite(name, *hot, "--json")[1]))
+            self.assertEqual([document["state"], *(device["state"] for device in document["devices"])], states)
+
+    def test_a_missing_gpu_fails_the_count_of_each_suite(self):
+        self.config.write_text("devices: {expected: 3}\n")
+        for name, checks in suites().items():
+            status, lines = self.suite(name, "--simulate=2")
+            check, reasons = checks[0]
+            self.assertEqual((status, lines[1]), (2, f"check {check}: failed: machine devices_missing (reboot); by {reasons}"))
+
+    def test_without_a_gpu_no_check_is_ok(self):
+        status, lines = self.suite("nvidia", "--collector.disable-defaults", "--collector.amd", f"--path.sysfs={self.folder}")
+        self.assertEqual((status, lines[1:]), (3, [f"check {check}: unknown; by {reasons}" for check, reasons in suites()["nvidia"]]))
+
+
 class CommandLineTest(Folder):
     """The commands of gpumeter-commands, which gpumeter starts."""
 
@@ -90,7 +132,7 @@ class CommandLineTest(Folder):
             self.assertEqual((said.returncode, said.stderr), missing, arguments)
 
     def test_wrong_words(self):
-        accepted = "gpumeter accepts flags and the commands forget, allocate, profile, check, import and top"
+        accepted = "gpumeter accepts flags and the commands forget, allocate, profile, check, explain, import and top"
         self.assert_refused(2, "forget requires the uuid of a device", "forget")
         self.assert_refused(2, "--once cannot be combined with a command", "forget", "A", "--once")
         self.assert_refused(2, f'unexpected argument "B"; {accepted}', "forget", "A", "B")
@@ -101,6 +143,7 @@ class CommandLineTest(Folder):
         self.assert_refused(3, 'unexpected argument "check"; ' + accepted, "check", "check")
         self.assert_refused(3, 'unknown flag --jsn; did you mean --json?', "check", "--jsn")
         self.assert_refused(3, '--gpu must be the index of a GPU, not "x"', "check", "--gpu=x")
+        self.assert_refused(3, '--suite: must be nvidia, gpud or azure, not "dcgm"', "check", "--suite=dcgm")
         self.assert_refused(3, '--fail-on: must be failed or degraded, not "never"', "check", "--fail-on=never")
 
     def test_help(self):

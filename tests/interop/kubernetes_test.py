@@ -26,6 +26,7 @@ CASES: dict[str, dict[str, Any]] = {
     "default": {},
     "monitoring": {**ALL, "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}}, "prometheusRule": {"enabled": True, "labels": {"role": "rules"}}},
     "sockets": {"kubelet": {"sockets": True}},
+    "dra": {"dra": {"enabled": True}},
     "capabilities": {"capabilities": ["SYS_PTRACE", "PERFMON"]},
     "others": {"image": {"repository": "registry.example/gpumeter", "digest": "sha256:" + "0" * 64}, "imagePullSecrets": [{"name": "pull"}],
                "runtimeClassName": "nvidia", "seLinuxOptions": {"type": "spc_t"}, "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
@@ -125,6 +126,16 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual((security["runAsUser"], security["runAsNonRoot"], security["capabilities"]),
                          (0, False, {"drop": ["ALL"], "add": ["SYS_PTRACE", "PERFMON"]}))
         self.assertEqual(pod["spec"]["template"]["spec"]["initContainers"][0]["command"][1], "0:0")
+
+    def test_each_pod_claims_all_devices_if_asked(self) -> None:
+        found = objects(self.rendered("dra"))
+        [request] = found["ResourceClaimTemplate", "gpumeter"]["spec"]["spec"]["devices"]["requests"]
+        self.assertEqual(request["exactly"], {"deviceClassName": "gpu.nvidia.com", "allocationMode": "All", "adminAccess": True,
+                                              "tolerations": [{"operator": "Exists"}]})
+        pod = found["DaemonSet", "gpumeter"]["spec"]["template"]["spec"]
+        self.assertEqual(pod["resourceClaims"], [{"name": "gpus", "resourceClaimTemplateName": "gpumeter"}])
+        self.assertEqual(pod["containers"][0]["resources"], {"claims": [{"name": "gpus"}], "limits": {"memory": "512Mi"},
+                                                             "requests": {"cpu": "50m", "memory": "64Mi"}})
 
     def test_values_reach_their_fields(self) -> None:
         found = objects(self.rendered("others"))

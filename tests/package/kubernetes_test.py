@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -132,6 +133,39 @@ class ReferencesTest(unittest.TestCase):
         for name in ("manifests/daemonset.yaml", "kubelet-sockets/daemonset.yaml"):
             lines = [line.strip() for line in (KUBERNETES / name).read_text().splitlines()]
             self.assertLessEqual({line for line in lines if re.search("mountPath|hostPath|httpGet", line)}, template)
+
+
+class DeviceClaimsTest(unittest.TestCase):
+    def test_the_chart_claims_devices_with_admin_access_only_if_asked(self) -> None:
+        """`./dev interop kubernetes` renders it and decodes it by its type."""
+        values = yaml.safe_load((KUBERNETES / "chart/values.yaml").read_text())["dra"]
+        self.assertIs(values["enabled"], False)
+        first, *lines, last = (KUBERNETES / "chart/templates/resourceclaimtemplate.yaml").read_text().splitlines()
+        self.assertEqual((first, last), ("{{- if .Values.dra.enabled }}", "{{- end }}"))
+        text = re.sub(r"{{ \.Values\.dra\.(\w+) }}", lambda found: values[found[1]], "\n".join(line for line in lines if "{{- " not in line))
+        claim = yaml.safe_load(text.replace("{{ .Release.Namespace }}", "gpumeter"))
+        self.assertEqual((claim["apiVersion"], claim["kind"]), ("resource.k8s.io/v1", "ResourceClaimTemplate"))
+        self.assertEqual(claim["spec"], {"spec": {"devices": {"requests": [{"name": "all", "exactly": {
+            "deviceClassName": "gpu.nvidia.com", "allocationMode": "All", "adminAccess": True, "tolerations": [{"operator": "Exists"}]}}]}}})
+        self.assertIn(f"resourceClaimTemplateName: {claim['metadata']['name']}", (KUBERNETES / "chart/templates/daemonset.yaml").read_text())
+
+    @unittest.skipUnless(shutil.which("jq"), "jq is not installed")
+    def test_the_recipe_taints_the_failed_gpu_alone(self) -> None:
+        recipe = re.findall(r"^```bash\n(.*?)^```$", (ROOT / "docs/kubernetes.md").read_text(), re.M | re.S)[0]
+        devices = [{"name": f"gpu-{index}", "attributes": {"resource.kubernetes.io/pciBusID": {"string": f"0000:{index}f:00.0"}}} for index in (0, 1)]
+        slices = {"items": [{"spec": {"nodeName": node, "driver": "gpu.nvidia.com", "pool": {"name": node}, "devices": devices}} for node in ("n1", "n2")]}
+        answer = {"data": {"result": [{"metric": {"instance": "n2", "uuid": "GPU-1", "pci_address": "0000:1f:00.0"}, "value": [0, "1"]}]}}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, script in (("curl", f"cat <<'TEXT'\n{json.dumps(answer)}\nTEXT"),
+                                 ("kubectl", f"if [ $1 = get ]; then cat <<'TEXT'\n{json.dumps(slices)}\nTEXT\nelse cat; fi")):
+                Path(folder, name).write_text(f"#!/bin/sh\n{script}\n")
+                Path(folder, name).chmod(0o755)
+            done = subprocess.run(["bash", "-c", recipe], capture_output=True, text=True, timeout=30, env={"PATH": f"{folder}:{os.environ['PATH']}"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        [rule] = json.loads(done.stdout)["items"]
+        self.assertEqual((rule["apiVersion"], rule["kind"], rule["metadata"]["name"]), ("resource.k8s.io/v1", "DeviceTaintRule", "gpumeter-n2-gpu-1"))
+        self.assertEqual(rule["spec"], {"deviceSelector": {"driver": "gpu.nvidia.com", "pool": "n2", "device": "gpu-1"},
+                                        "taint": {"key": "gpumeter/health", "value": "failed", "effect": "NoSchedule"}})
 
 
 class ArchivesTest(unittest.TestCase):

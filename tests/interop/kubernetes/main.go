@@ -21,6 +21,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
+	resource "k8s.io/api/resource/v1"
 	yamldocuments "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -29,14 +30,15 @@ import (
 )
 
 var types = map[string]func() any{
-	"v1/Namespace":                            func() any { return &core.Namespace{} },
-	"v1/ServiceAccount":                       func() any { return &core.ServiceAccount{} },
-	"v1/ConfigMap":                            func() any { return &core.ConfigMap{} },
-	"v1/Service":                              func() any { return &core.Service{} },
-	"apps/v1/DaemonSet":                       func() any { return &apps.DaemonSet{} },
-	"networking.k8s.io/v1/NetworkPolicy":      func() any { return &networking.NetworkPolicy{} },
-	"monitoring.coreos.com/v1/PodMonitor":     func() any { return &monitoring.PodMonitor{} },
-	"monitoring.coreos.com/v1/PrometheusRule": func() any { return &monitoring.PrometheusRule{} },
+	"v1/Namespace":                             func() any { return &core.Namespace{} },
+	"v1/ServiceAccount":                        func() any { return &core.ServiceAccount{} },
+	"v1/ConfigMap":                             func() any { return &core.ConfigMap{} },
+	"v1/Service":                               func() any { return &core.Service{} },
+	"apps/v1/DaemonSet":                        func() any { return &apps.DaemonSet{} },
+	"networking.k8s.io/v1/NetworkPolicy":       func() any { return &networking.NetworkPolicy{} },
+	"resource.k8s.io/v1/ResourceClaimTemplate": func() any { return &resource.ResourceClaimTemplate{} },
+	"monitoring.coreos.com/v1/PodMonitor":      func() any { return &monitoring.PodMonitor{} },
+	"monitoring.coreos.com/v1/PrometheusRule":  func() any { return &monitoring.PrometheusRule{} },
 }
 
 type head struct {

@@ -32,10 +32,10 @@ constexpr Message kMessages[] = {
     {"amdgpu", "qcm fence wait loop timeout expired", Kind::ring_timeout, degraded, Do::restart_job, "the compute queues hang"},
     {"radeon", "ring # stalled for more than", Kind::ring_timeout, degraded, Do::restart_job, "a job hangs on an engine"},
     {"radeon", "GPU lockup", Kind::ring_timeout, degraded, Do::restart_job, "a job hangs on an engine"},
-    {"amdgpu", "Ring * reset succeeded", Kind::reset, none, Do::restart_job, "an engine was reset; the job on it has ended"},
-    {"amdgpu", "Ring * reset fail", Kind::reset, degraded, Do::restart_job, "an engine could not be reset; the driver resets the GPU next"},
+    {"amdgpu", "Ring * reset succeeded", Kind::reset, none, Do::restart_job, "an engine was reset; the job on it has ended", Step::part},
+    {"amdgpu", "Ring * reset fail", Kind::reset, degraded, Do::restart_job, "an engine could not be reset; the driver resets the GPU next", Step::part},
     // Without a success within a minute, the reset has failed.
-    {"amdgpu", "GPU reset begin!", Kind::reset, degraded, Do::restart_job, "the driver resets the GPU; its jobs end"},
+    {"amdgpu", "GPU reset begin!", Kind::reset, degraded, Do::restart_job, "the driver resets the GPU; its jobs end", Step::begins},
     {"amdgpu", "GPU reset succeeded", Kind::reset, none, Do::restart_job, "the GPU was reset; its jobs have ended"},
     {"radeon", "GPU reset succeeded", Kind::reset, none, Do::restart_job, "the GPU was reset; its jobs have ended"},
     {"amdgpu", "GPU reset(#) succeeded", Kind::reset, none, Do::restart_job, "the GPU was reset; its jobs have ended"},
@@ -72,9 +72,9 @@ constexpr Message kMessages[] = {
 
     {"xe", "*CRITICAL: Xe has declared device * as wedged", Kind::reset, failed, Do::reboot, "the driver gave the GPU up; bind it again, or reboot"},
     {"xe", "*reset failed (", Kind::reset, failed, Do::reboot, "the reset of the GPU has failed"},
-    {"xe", "*Engine reset: engine_class=", Kind::reset, none, Do::restart_job, "an engine was reset; the job on it has ended"},
-    {"xe", "*GuC engine reset request failed", Kind::reset, degraded, Do::restart_job, "an engine could not be reset; the driver resets more next"},
-    {"xe", "*GT#: reset started", Kind::reset, degraded, Do::restart_job, "the driver resets a part of the GPU; its jobs end"},
+    {"xe", "*Engine reset: engine_class=", Kind::reset, none, Do::restart_job, "an engine was reset; the job on it has ended", Step::part},
+    {"xe", "*GuC engine reset request failed", Kind::reset, degraded, Do::restart_job, "an engine could not be reset; the driver resets more next", Step::part},
+    {"xe", "*GT#: reset started", Kind::reset, degraded, Do::restart_job, "the driver resets a part of the GPU; its jobs end", Step::begins},
     {"xe", "*GT#: reset done", Kind::reset, none, Do::restart_job, "a part of the GPU was reset; its jobs have ended"},
     {"xe", "*Timedout job: seqno=", Kind::ring_timeout, degraded, Do::restart_job, "a job hangs on an engine"},
     {"xe", "*Engine memory CAT error", Kind::page_fault, none, Do::restart_job, "a program used an address that is not its own"},
@@ -84,14 +84,14 @@ constexpr Message kMessages[] = {
     {"i915", "*GPU HANG: ecode", Kind::ring_timeout, degraded, Do::restart_job, "a job hangs on an engine"},
     {"i915", "*Resetting chip for", Kind::reset, degraded, Do::restart_job, "the driver resets the GPU; its jobs end"},
     {"i915", "*Resetting chip after", Kind::reset, degraded, Do::restart_job, "the driver resets the GPU; its jobs end"},
-    {"i915", "*Resetting * for", Kind::reset, none, Do::restart_job, "an engine was reset; the job on it has ended"},
-    {"i915", "*context reset due to GPU hang", Kind::reset, none, Do::restart_job, "a job hung on an engine and has ended"},
+    {"i915", "*Resetting * for", Kind::reset, none, Do::restart_job, "an engine was reset; the job on it has ended", Step::part},
+    {"i915", "*context reset due to GPU hang", Kind::reset, none, Do::restart_job, "a job hung on an engine and has ended", Step::part},
     {"i915", "*Engine reset failed on", Kind::reset, failed, Do::reset, "an engine could not be reset"},
     {"i915", "*Failed to reset chip", Kind::reset, failed, Do::reboot, "the reset of the GPU has failed"},
     {"i915", "*declaring it wedged", Kind::reset, failed, Do::reboot, "the driver gave the GPU up; bind it again, or reboot"},
 
     {"gpu", "device wedged, but recovered through", Kind::reset, degraded, Do::restart_job, "the GPU hung and was reset; its jobs have ended"},
-    {"gpu", "device wedged, but no recovery needed", Kind::reset, none, Do::restart_job, "a job hung; the GPU needs no reset"},
+    {"gpu", "device wedged, but no recovery needed", Kind::reset, none, Do::restart_job, "a job hung; the GPU needs no reset", Step::part},
     {"gpu", "device wedged, needs recovery", Kind::reset, failed, Do::reset, "the GPU hangs and waits for a reset"},
 
     {"port", "PCIe Bus Error: severity=Correct", Kind::aer, none, Do::none, "an error on the PCIe link that the hardware has corrected"},
@@ -349,6 +349,13 @@ a GPU, `port` also PCIe bridges and network adapters. The first row that matches
 std::span<const Message> messages() noexcept { return kMessages; }
 std::span<const NvlinkRule> nvlink_rules() noexcept { return kNvlinkRules; }
 std::span<const Sxid> sxids() noexcept { return kSxids; }
+
+std::string_view event_of(const Message& message) noexcept {
+  if (message.kind != Kind::reset) return to_string(message.kind);
+  if (message.step == Step::part) return "engine_reset";
+  if (message.severity != failed) return to_string(Kind::reset);
+  return message.action == Do::reset ? "wedged" : "reset_failed";
+}
 
 const Message* find_message(std::string_view driver, std::string_view text,
                             std::span<std::uint64_t>& numbers) noexcept {

@@ -42,6 +42,13 @@ inline constexpr EnumNames<Kind, 13> kKindNames = {{{Kind::xid, "xid"},
                                                     {Kind::nic_error, "nic_error"}}};
 constexpr std::string_view to_string(Kind kind) noexcept { return kKindNames.of(kind); }
 
+/// What a message says about a reset.
+enum class Step : std::uint8_t {
+  none,    ///< nothing, or that the whole device was reset, or could not be
+  begins,  ///< the reset has failed unless another message reports its success within a minute
+  part,    ///< an engine was reset, or a job was ended: no proof that the device is as new
+};
+
 /// A message without a code: how it begins, and what it means.
 struct Message {
   /// The driver that writes it: "amdgpu"; "gpu" is each driver of a GPU, and "port" also the bridges and the
@@ -53,8 +60,13 @@ struct Message {
   Severity severity;
   Action action;
   std::string_view meaning;
+  Step step = Step::none;
 };
 std::span<const Message> messages() noexcept;
+
+/// The value of the label `event` that counts the message: that of its kind, but resets that failed, those of
+/// single engines, and devices that wait for a reset have values of their own.
+std::string_view event_of(const Message& message) noexcept;
 
 /// The message that the text begins with; null: it is no event. `numbers` receives the values of `#`, as
 /// many as it has room for, and shrinks to them.

@@ -19,6 +19,7 @@
 #include "collectors/events/line.hpp"
 #include "collectors/kernel/journal.hpp"
 #include "collectors/kernel/kmsg.hpp"
+#include "collectors/kernel/repetition.hpp"
 #include "collectors/sources/pci.hpp"
 #include "collectors/sources/sysfs.hpp"
 #include "exporter/store/series_list.hpp"
@@ -27,9 +28,12 @@
 namespace gpumeter::kernel {
 namespace {
 
+using events::Action;
 using events::Event;
 using events::Kind;
 using events::parse;
+using events::Severity;
+using events::Step;
 using events::Verdict;
 using events::verdict_of;
 using options::checked;
@@ -64,6 +68,14 @@ constexpr Nanoseconds kNextBite = std::chrono::milliseconds(50);
 constexpr Nanoseconds kOldest = std::chrono::hours(1);
 constexpr std::uint64_t kFallenOff = 79;
 constexpr Nanoseconds kSameIncident = std::chrono::minutes(1);
+// A reset that has not succeeded by then has failed.
+constexpr Nanoseconds kResetTakes = std::chrono::minutes(1);
+constexpr std::string_view kRepeated = "repeated_xid";
+// exporter/health judges the growth of these events, so their series begin with 0 for the devices of the
+// collectors whose drivers write them. The log is read when the judge has seen that.
+constexpr std::string_view kJudged[] = {"off_bus", "reset_failed", "wedged", kRepeated};
+constexpr std::string_view kCollectors[] = {"nvidia", "amd", "intel"};
+constexpr Nanoseconds kSeen = std::chrono::seconds(2);
 // The daemon's own log has one line a minute for each device and kind of event.
 constexpr Nanoseconds kLoggedAgain = std::chrono::minutes(1);
 // Of the boot before this one. The last of them tell why it ended.
@@ -96,6 +108,12 @@ EventRecord record_of(const Event& event) {
                      .text = event.text};
   describe_by(verdict_of(event), record);
   return record;
+}
+
+/// The value of the label `event`; empty: XIDs have a family of their own.
+std::string_view label_of(const Event& event) {
+  if (event.message != nullptr) return events::event_of(*event.message);
+  return event.kind == Kind::xid ? std::string_view() : to_string(event.kind);
 }
 
 /// True if the event may concern a GPU that does not have its address.
@@ -153,7 +171,11 @@ class Kernel final : public Part, public Keeps {
   Nanoseconds turn(Nanoseconds now) override {
     if (settings_.log == kAutomatic && !std::exchange(is_journal_shown_, true)) show_previous_boot();
     if (settings_.log != kOff && !kernel_log_ && now >= try_at_) open(now);
-    const bool has_more = kernel_log_ && read(now);
+    const bool has_more = kernel_log_ && now >= read_from_ && read(now);
+    if (!has_more) {
+      note_unfinished_resets(now);
+      note_repeated_xids(now);
+    }
     publish(now);
     return has_more ? kNextBite : kEvery;
   }
@@ -194,6 +216,7 @@ class Kernel final : public Part, public Keeps {
       if (std::exchange(path_, path) != path) last_.reset();
       if (last_) kernel_log_->expect_after(*last_);
       is_backlog_ = true;
+      read_from_ = now + kSeen;
       return ledger_.set_log_read(true);
     }
     if (std::exchange(is_refusal_logged_, true)) return;
@@ -228,6 +251,42 @@ class Kernel final : public Part, public Keeps {
     return true;
   }
 
+  // The records that were lost may have had the success of a reset.
+  void note_unfinished_resets(Nanoseconds now) {
+    if (kernel_log_ && std::exchange(lost_seen_, kernel_log_->lost()) != kernel_log_->lost()) begun_.clear();
+    for (auto it = begun_.begin(); it != begun_.end();) {
+      auto& [since, event] = it->second;
+      if (now - since < kResetTakes) {
+        ++it;
+        continue;
+      }
+      event.time = clock_.realtime();
+      event.text += ": no success within 60 s";
+      event.meaning = "the reset of the GPU has failed";
+      event.severity = to_string(Severity::failed);
+      event.action = to_string(Action::reboot);
+      note(std::move(event), "reset_failed", false, now);
+      it = begun_.erase(it);
+    }
+  }
+
+  void note_repeated_xids(Nanoseconds now) {
+    for (const Repetition::Found& found : repetition_.found(clock_.realtime())) {
+      note(
+          {.time = clock_.realtime(),
+           .source = std::string(kKernelLog),
+           .vendor = "nvidia",
+           .pci_address = found.pci_address,
+           .kind = std::string(kRepeated),
+           .code = found.code,
+           .text = found.text,
+           .meaning = "an error that comes back at one place points at the hardware; run the field diagnosis",
+           .severity = std::string(to_string(Severity::degraded)),
+           .action = std::string(to_string(Action::drain))},
+          kRepeated, false, now);
+    }
+  }
+
   void take(const KernelRecord& record, Nanoseconds now) {
     const bool is_known = last_ && record.sequence <= *last_;
     if (!is_known) last_ = record.sequence;
@@ -239,7 +298,21 @@ class Kernel final : public Part, public Keeps {
     const Nanoseconds age = std::max(now - record.since_boot, Nanoseconds{0});
     event.is_time_estimated = is_backlog_;
     event.time = clock_.realtime() - (is_backlog_ ? age : Nanoseconds{0});
-    for (EventRecord& each : placed(std::move(event))) note(std::move(each), is_known || age > kOldest, now);
+    const bool is_old = is_known || age > kOldest;
+    repetition_.take(*parsed, event.time, machine_.known_devices.get()->size(), is_old);
+    if (parsed->message != nullptr && parsed->message->step == Step::begins)
+      return note_begin(std::move(event), is_old, now);
+    const std::string_view label = label_of(*parsed);
+    if (label.starts_with("reset")) begun_.erase(event.pci_address);
+    for (EventRecord& each : placed(std::move(event))) note(std::move(each), label, is_old, now);
+  }
+
+  /// The reset counts when it succeeds or fails.
+  void note_begin(EventRecord event, bool is_old, Nanoseconds now) {
+    if (is_old) return ledger_.show(std::move(event));
+    ledger_.note(event);
+    report(event, now);
+    if (begun_.size() < kMostKinds) begun_.try_emplace(event.pci_address, now, event);
   }
 
   /// The event for each GPU that it concerns: the device itself, or those below a bridge. Empty: it concerns
@@ -262,24 +335,23 @@ class Kernel final : public Part, public Keeps {
     return found;
   }
 
-  void note(EventRecord event, bool is_old, Nanoseconds now) {
-    if (is_old || follows_from_another(event)) return ledger_.show(std::move(event));
+  /// `label`: see label_of.
+  void note(EventRecord event, std::string_view label, bool is_old, Nanoseconds now) {
+    if (is_old || follows_from_another(event, label)) return ledger_.show(std::move(event));
     if (!ledger_.note(event)) return;
-    const std::pair place(event.pci_address, event.kind);
-    if (event.kind != to_string(Kind::xid) && (counts_.size() < kMostKinds || counts_.contains(place)))
-      ++counts_[place];
+    const std::pair place(event.pci_address, std::string(label));
+    if (!label.empty() && (counts_.size() < kMostKinds || counts_.contains(place))) ++counts_[place];
     report(event, now);
   }
 
   /// Further lines of one incident: a GPU that has fallen off the bus has an XID 79 and a line without a
-  /// code, and a reset has a line when it begins, when it succeeds, and when it fails.
-  bool follows_from_another(const EventRecord& event) {
-    const bool is_fall = event.kind == to_string(Kind::off_bus);
-    const bool is_fall_of_xid = event.kind == to_string(Kind::xid) && event.code == kFallenOff;
-    if (!is_fall && !is_fall_of_xid && event.kind != to_string(Kind::reset)) return false;
+  /// code, and a reset that succeeds or fails has several lines.
+  bool follows_from_another(const EventRecord& event, std::string_view label) {
+    const bool is_fall_of_xid = label.empty() && event.code == kFallenOff;
+    if (is_fall_of_xid) label = to_string(Kind::off_bus);
+    if (label != to_string(Kind::off_bus) && event.kind != to_string(Kind::reset)) return false;
     if (incidents_.size() > kMostKinds) incidents_.clear();
-    const std::string kind = is_fall_of_xid ? std::string(to_string(Kind::off_bus)) : event.kind;
-    const auto [first, is_new] = incidents_.try_emplace({event.pci_address, kind}, event.time);
+    const auto [first, is_new] = incidents_.try_emplace({event.pci_address, std::string(label)}, event.time);
     if (is_new || event.time - first->second > kSameIncident) {
       first->second = event.time;
       return false;
@@ -303,8 +375,15 @@ class Kernel final : public Part, public Keeps {
     }
     for (const DeviceIdentity& device : *machine_.known_devices.get()) {
       const Labels labels(device.info, device.index, device.name, machine_.device_labels);
-      const auto first = counts_.lower_bound({device.info.pci_address, ""});
-      for (auto it = first; it != counts_.end() && it->first.first == device.info.pci_address; ++it) {
+      const std::string& address = device.info.pci_address;
+      const bool is_read = kernel_log_ && std::ranges::count(kCollectors, device.collector) > 0;
+      for (const std::string_view label : kJudged) {
+        if (!is_read || counts_.contains({address, std::string(label)})) continue;
+        if (label == kRepeated && device.collector != "nvidia") continue;
+        series_.add(catalog::events, labels.with({{"event", std::string(label)}}), 0);
+      }
+      const auto first = counts_.lower_bound({address, ""});
+      for (auto it = first; it != counts_.end() && it->first.first == address; ++it) {
         series_.add(catalog::events, labels.with({{"event", it->first.second}}),
                     static_cast<double>(it->second));
       }
@@ -322,13 +401,18 @@ class Kernel final : public Part, public Keeps {
   SeriesList series_;
   std::optional<KernelLog> kernel_log_;
   Nanoseconds try_at_{};
+  Nanoseconds read_from_{};  ///< monotonic
   bool is_refusal_logged_ = false;
   bool is_journal_shown_ = false;
   bool is_backlog_ = true;             ///< the records were written before the log was opened
   std::string path_;                   ///< of the log that was read last
   std::optional<std::uint64_t> last_;  ///< sequence number of the last record that was taken in this boot
   std::uint64_t lost_before_ = 0;      ///< of earlier processes
-  std::map<std::pair<std::string, std::string>, std::uint64_t> counts_;   ///< by device and kind
+  std::map<std::pair<std::string, std::string>, std::uint64_t> counts_;  ///< by device and label_of
+  /// Resets without a success yet, by device, with the time at which they were read.
+  std::map<std::string, std::pair<Nanoseconds, EventRecord>> begun_;
+  std::uint64_t lost_seen_ = 0;  ///< lost() of the log at the last look
+  Repetition repetition_;
   std::map<std::pair<std::string, std::string>, Nanoseconds> incidents_;  ///< their first lines, since 1970
   std::map<std::string, Nanoseconds> reported_;  ///< the last line of the daemon's log
 };

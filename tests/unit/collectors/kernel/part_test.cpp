@@ -49,9 +49,12 @@ class KernelPartTest : public testing::Test {
 
   void open(std::string_view section = {}, bool is_of_this_boot = true) {
     part_ = kPart.open({"kernel", store_, machine_, clock_, log_, paths_, seconds(10), &settings_});
-    if (section.empty()) return;
-    auto& keeps = dynamic_cast<Keeps&>(*part_);
-    ASSERT_TRUE(keeps.resume(section, is_of_this_boot));
+    if (!section.empty()) {
+      ASSERT_TRUE(dynamic_cast<Keeps&>(*part_).resume(section, is_of_this_boot));
+    }
+    // The first turn publishes zeros, and the log is read when exporter/health has seen them.
+    part_->turn(clock_.monotonic());
+    clock_.advance(seconds(2));
   }
   std::string save() { return dynamic_cast<Keeps&>(*part_).save(); }
 
@@ -65,12 +68,12 @@ class KernelPartTest : public testing::Test {
     clock_.advance(seconds(1));
     return part_->turn(clock_.monotonic());
   }
-  /// The series with their values, without the figures of the part itself.
+  /// The series above 0, without the figures of the part itself.
   std::string page() {
     std::string text = walked(store_), lines;
     while (!text.empty()) {
       const std::string one = text.substr(0, text.find('\n') + 1);
-      if (!one.starts_with("gpumeter_")) lines += one;
+      if (!one.starts_with("gpumeter_") && !one.ends_with(" 0\n")) lines += one;
       text.erase(0, one.size());
     }
     return lines;
@@ -185,6 +188,71 @@ TEST_F(KernelPartTest, OneIncidentCountsOnce) {
   line("NVRM: GPU 0000:3d:00.0: GPU has fallen off the bus.");
   turn();
   EXPECT_EQ(page(), "gpu_events_total{gpu=\"0\",uuid=\"0000:3d:00.0\",event=\"reset\"} 1\n");
+}
+
+std::string count_of(const std::string& label) {
+  return "gpu_events_total{gpu=\"0\",uuid=\"0000:3d:00.0\",event=\"" + label + "\"} 1\n";
+}
+
+TEST_F(KernelPartTest, AResetWithoutASuccessHasFailedAfterAMinute) {
+  line("amdgpu 0000:3d:00.0: amdgpu: GPU reset begin!");
+  turn();
+  clock_.advance(seconds(58));
+  turn();
+  EXPECT_EQ(page(), "");
+  turn();
+  EXPECT_EQ(page(), count_of("reset_failed"));
+  const auto events = ledger_->after(0);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[1].text, "amdgpu 0000:3d:00.0: amdgpu: GPU reset begin!: no success within 60 s");
+  EXPECT_EQ(events[1].severity + " " + events[1].action, "failed reboot");
+  clock_.advance(seconds(120));
+  turn();
+  EXPECT_EQ(page(), count_of("reset_failed"));
+}
+
+TEST_F(KernelPartTest, AResetThatSucceedsLateInTheMinuteHasNotFailed) {
+  line("xe 0000:3d:00.0: [drm] Tile0: GT0: reset started");
+  turn();
+  clock_.advance(seconds(50));
+  line("xe 0000:3d:00.0: [drm] Tile0: GT0: reset done");
+  turn();
+  clock_.advance(seconds(120));
+  turn();
+  EXPECT_EQ(page(), count_of("reset"));
+}
+
+TEST_F(KernelPartTest, TheSuccessOfAResetMayBeAmongLostRecords) {
+  line("amdgpu 0000:3d:00.0: amdgpu: GPU reset begin!");
+  turn();
+  ++sequence_;
+  line("amdgpu 0000:99:00.0: amdgpu: ring gfx timeout");
+  turn();
+  clock_.advance(seconds(120));
+  turn();
+  EXPECT_EQ(page(), "");
+}
+
+TEST_F(KernelPartTest, AFailedResetIsNoReset) {
+  line("amdgpu 0000:3d:00.0: amdgpu: GPU reset begin!");
+  line("amdgpu 0000:3d:00.0: amdgpu: GPU reset(1) failed");
+  line("amdgpu 0000:3d:00.0: amdgpu: GPU Recovery Failed: -110");
+  turn();
+  EXPECT_EQ(page(), count_of("reset_failed"));
+}
+
+TEST_F(KernelPartTest, ResetsOfEnginesAndHangingDevicesHaveNamesOfTheirOwn) {
+  line("xe 0000:3d:00.0: [drm] Tile0: GT0: Engine reset: engine_class=ccs, logical_mask: 0x1, guc_id=9");
+  line("xe 0000:3d:00.0: [drm] device wedged, needs recovery");
+  line("xe 0000:3d:00.0: [drm] *ERROR* CRITICAL: Xe has declared device 0000:3d:00.0 as wedged.");
+  turn();
+  EXPECT_EQ(page(), count_of("engine_reset") + count_of("reset_failed") + count_of("wedged"));
+}
+
+TEST_F(KernelPartTest, JudgedEventsBeginWithZero) {
+  turn();
+  for (const char* label : {"off_bus", "reset_failed", "wedged"})
+    EXPECT_NE(walked(store_).find("event=\"" + std::string(label) + "\"} 0\n"), std::string::npos) << label;
 }
 
 TEST_F(KernelPartTest, AFallWithoutAnXidCounts) {

@@ -27,10 +27,15 @@ using health::State;
 
 constexpr SamplingIntervals kIntervals{1s, 10s, 60s};
 
-/// A machine of simulated GPUs whose time passes as fast as it is asked to. The first GPU has the event.
+/// A machine of simulated GPUs whose time passes as fast as it is asked to. The first GPU has the event:
+/// what the simulated driver has, or "log:LABEL", which the kernel's log counts once, at `begin`.
 class Machine {
  public:
-  explicit Machine(const std::string& event) {
+  Machine(const std::string& verb, int begin, int lasts) : begin_(begin) {
+    const bool is_of_log = verb.starts_with("log:");
+    if (is_of_log) label_ = verb.substr(4);
+    const std::string event = (is_of_log ? "throttle" : verb) + " 0 after " + std::to_string(begin) +
+                              "s for " + std::to_string(lasts) + "s";
     collector_ = std::move(*simulated::open_simulated(
         {"", "", &clock_, {{"devices", {"3"}}, {"duty", {"0.9"}}, {"events", {event}}}}));
     const Discovery found = *collector_->discover();
@@ -87,6 +92,11 @@ class Machine {
           Labels({{"collector", "simulated"}, {"gpu", std::to_string(identity.index)}, {"status", "failed"}}),
           static_cast<double>(failed));
     }
+    if (!label_.empty()) {
+      const DeviceIdentity& first = devices_[0].session->identity();
+      own_.add(catalog::events, Labels(first.info, first.index, "").with({{"event", label_}}),
+               seconds_ >= begin_ ? 1 : 0);
+    }
     own_.commit(clock_.monotonic());
   }
 
@@ -97,6 +107,8 @@ class Machine {
   SeriesList own_{store_->attach("simulated")};
   health::Judge judge_;
   int seconds_ = 0;
+  const int begin_;
+  std::string label_;  ///< of gpu_events_total
 };
 
 struct Case {
@@ -149,6 +161,11 @@ const Case kCases[] = {
     {"ecc-mode", 240, State::degraded, {"ecc_mode_differs degraded reset"}},
     {"hardware", 120, State::degraded, {"hardware_errors degraded reset"}, true},
     {"reset", 1, State::degraded, {"device_reset degraded restart_job"}},
+    {"log:off_bus", 1, State::failed, {"device_lost failed reboot"}},
+    {"log:reset_failed", 1, State::failed, {"recovery_action failed reboot"}},
+    {"log:wedged", 1, State::failed, {"recovery_action failed reset"}},
+    {"log:repeated_xid", 1, State::degraded, {"xid_repeated degraded drain"}, true},
+    {"log:engine_reset", 1, State::ok, {}},
 };
 
 /// What an event did to the health.
@@ -162,8 +179,7 @@ struct Course {
 Course course_of(const Case& one) {
   constexpr int kBegin = 400;  // the means of 5 minutes have settled
   constexpr int kPatience = 2 * 3600;
-  Machine machine(std::string(one.verb) + " 0 after " + std::to_string(kBegin) + "s for " +
-                  std::to_string(one.lasts) + "s");
+  Machine machine(one.verb, kBegin, one.lasts);
   Course course;
   const int end = kBegin + one.lasts;
   const bool is_quiet = one.state == State::ok;

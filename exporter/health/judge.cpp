@@ -414,9 +414,10 @@ struct Judge::State {
       past.forget();
       for (const std::uint32_t link : facts.links) pasts_.at(readings_.devices()[link].uuid).forget();
     }
-    if (is_released || std::isnan(readings_.value(device, up_))) {
+    const double up = readings_.value(device, up_);
+    if (is_released || !(up > 0)) health.advice.clear();
+    if (is_released || std::isnan(up)) {
       health.findings.clear();
-      health.advice.clear();
     } else {
       std::ranges::stable_sort(health.findings, std::ranges::greater(), &Finding::severity);
       health.state = state_of(health.findings);

@@ -16,7 +16,7 @@ BEGIN, LASTS = 4, 25
 CONFIG = "sampling: {fast: 1s, normal: 1s, slow: 1s}\n"
 # Verb of the event, state, reasons with severity and action, and whether they end with the event.
 CASES = [
-    ("lose", "failed", {"device_lost failed reboot", "xid_79 failed reboot"}, False),
+    ("lose", "failed", {"device_lost failed reboot"}, True),  # its return proves a reset, which ends its XID 79
     ("xid:48", "failed", {"xid_48 failed reset"}, False),
     ("ecc", "failed", {"memory_errors_uncorrected failed reset"}, False),
     ("recovery:reboot", "failed", {"recovery_action failed reboot"}, True),

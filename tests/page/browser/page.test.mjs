@@ -101,7 +101,7 @@ test('a row opens by keyboard, with plots, throttling and events', async () => {
       assert.ok(await page.locator('.throttle.thermal').count() >= 6);
       assert.ok(await page.locator('.event-mark').count() >= 6);
     }
-    assert.match(await page.locator('.events').innerText(), /^\d+ [A-Z][a-z]{2} \d\d:\d\d:\d\d .*thermal throttling/m);
+    assert.match(await page.locator('.detail .events').innerText(), /^\d+ [A-Z][a-z]{2} \d\d:\d\d:\d\d .*thermal throttling/m);
     const repeated = await page.locator('svg.plot').evaluateAll((plots) => plots.map((plot) => [...plot.querySelectorAll('.tick:not(.time)')].map((tick) => tick.textContent))
       .filter((ticks) => new Set(ticks).size < ticks.length));
     assert.deepEqual(repeated, []);

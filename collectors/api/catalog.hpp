@@ -158,7 +158,7 @@ inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the 
 // The daemon's judgement, exporter/health
 inline constexpr auto health = gauge("gpu_health", "", "1 for the state of the device's health: ok, degraded, failed, or unknown while the device is not read or its driver is closed on request. docs/conditions.md lists the conditions. Judged once a second by the running daemon, not by --once.");
 inline constexpr auto health_reason = gauge("gpu_health_reason", "", "1 while a reason degrades or fails the device's health, by severity and by the action that helps; absent otherwise. docs/conditions.md lists the reasons.");
-inline constexpr auto advisory_info = gauge("gpu_advisory_info", "", "Advisory that concerns the device's model and driver version, by name; always 1. An advisory is information and changes no state. docs/conditions.md lists the advisories.", kFullPageOnly);
+inline constexpr auto health_advisory_info = gauge("gpu_health_advisory_info", "", "Advisory that concerns the device's model and driver version, by name; always 1. An advisory is information and changes no state. docs/conditions.md lists the advisories.", kFullPageOnly);
 
 // Results of active benchmarks: gpumeter-benchmark, or imported
 inline constexpr auto benchmark_flops = gauge("gpu_benchmark_flops", "flops", "Measured rate of matrix multiplication in operations per second, by data type and by the library that computed (backend).");

@@ -178,7 +178,7 @@ inline constexpr LabelMeaning kLabels[] = {
     {"gpu_sram_lifetime_errors_total", "unit", "l2 sm pcie microcontroller other", "L2 cache; multiprocessors; PCIe; a microcontroller of the chip; any other"},
     {"gpu_remapped_banks", "state", "active inactive pending", ""},
     {"gpu_bank_remap_groups", "availability", "max none", ""},
-    {"gpu_advisory_info", "advisory", "", "its name in [conditions.md](conditions.md#advisories)"},
+    {"gpu_health_advisory_info", "advisory", "", "its name in [conditions.md](conditions.md#advisories)"},
     {"gpu_repair_pending", "part", "channel tpc", ""},
     {"gpu_retired_pages gpu_remapped_rows*", "cause", "single_bit corrected", "several errors that ECC corrected"},
     {"gpu_retired_pages gpu_remapped_rows*", "cause", "double_bit uncorrected", "an error that ECC could not correct"},

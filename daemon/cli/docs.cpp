@@ -62,7 +62,7 @@ constexpr std::string_view kAdvisories = R"(
 ## Advisories
 
 What others reported of a driver version. An advisory is information: it changes no state and asks for no action.
-`gpumeter check`, `/api/v1/health` and `gpu_advisory_info` show those that concern a GPU.
+`gpumeter check`, `/api/v1/health` and `gpu_health_advisory_info` show those that concern a GPU.
 
 | advisory | models | driver | also | text | source |
 |---|---|---|---|---|---|

@@ -128,7 +128,7 @@ void Health::publish(const Report& report) {
                   1);
     }
     for (const Advice& advice : device.advice)
-      series_.add(catalog::advisory_info, device.labels.with({{"advisory", advice.name}}), 1);
+      series_.add(catalog::health_advisory_info, device.labels.with({{"advisory", advice.name}}), 1);
   }
   series_.commit(report.at);
 }
@@ -167,7 +167,7 @@ Result<Done> Health::resume(std::string_view section, bool is_of_this_boot) {
 }  // namespace
 
 constexpr const MetricDescriptor* kFamilies[] = {&catalog::health, &catalog::health_reason,
-                                                 &catalog::advisory_info};
+                                                 &catalog::health_advisory_info};
 
 const PartEntry kPart = {.name = "health",
                          .families = kFamilies,

@@ -190,7 +190,7 @@ std::string general(std::string_view text) {
     out += take_until(text, '{');
     if (text.empty()) return out;
     const std::string_view name = take_until(text, '}');
-    out += name == "of" ? "M" : name == "percent" ? "P %" : "N";
+    out += name == "of" ? "M" : name == "percent" ? "P %" : name == "link" ? "link N" : "N";
   }
   return out;
 }

@@ -94,7 +94,7 @@ class ExplainTest(unittest.TestCase):
         self.assertIn("    RLW_REMAP, sub-code any, status bits of 0xc0: RESET_GPU\n", run("explain", "xid", "145").stdout)
         self.assertIn("  action: reset (", run("explain", "sxid", "20034").stdout)
         links = run("explain", "reason", "links_down").stdout
-        self.assertRegex(links, r"\Alinks_down: N of M links to other GPUs are up\n  severity: failed\n")
+        self.assertRegex(links, r"\Alinks_down: link N is down\n  severity: failed\n")
         self.assertIn("  runbook: docs/runbooks.md#gpulinksdown\n", links)
         self.assertEqual(json.loads(run("explain", "--json", "xid", "13").stdout)["action"], "restart_job")
 

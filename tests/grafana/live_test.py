@@ -38,7 +38,7 @@ class LiveTest(unittest.TestCase):
         lay(Path(root, "sys"), OLD_CARD)
         old = live.Machine("", (f"--path.sysfs={root}/sys", f"--path.procfs={root}"))
         # Lost and back, throttled, and with reasons to attend to: what a device that stays well has none of.
-        lost = live.simulated(2, ["lose 1 after 8s for 2s", "xid:48 1 after 2s", "remap 1 after 2s", "throttle 0 after 5s"])
+        lost = live.simulated(2, ["lose 1 after 3s for 2s", "xid:48 1 after 8s", "remap 1 after 2s", "throttle 0 after 5s"])
         cls.prometheus = cls.enterClassContext(live.scene({"simulated": lost, "old": old, "jobs": JOBS}))
         cls.prometheus.wait_for_scrapes(SCRAPES)
         now = time.time()
@@ -77,7 +77,7 @@ class LiveTest(unittest.TestCase):
 
     def test_the_fleet_names_links_xids_and_reasons(self):
         self.assertEqual(self.labels("fleet", "Every GPU", "simulated", "links"), {"0": {"18 of 18"}, "1": {"18 of 18"}})
-        self.assertEqual(self.labels("fleet", "Every GPU", "simulated", "xids"), {"1": {"79, 48"}})  # the loss was the later one
+        self.assertEqual(self.labels("fleet", "Every GPU", "simulated", "xids"), {"1": {"48, 79"}})  # the loss was the earlier one
         self.assertLessEqual({"xid_48", "row_remap_pending"}, self.labels("fleet", "Reasons", "simulated", "reason")["1"])
 
     def test_the_worst_gpu_is_the_first_row(self):

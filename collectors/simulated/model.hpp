@@ -65,9 +65,10 @@ inline constexpr std::string_view kEventsHelp =
     "remap-failure, "
     "unrepairable, repair, retirement, memory, links, link-errors, fabric, fabric-health, pcie-width, "
     "pcie-speed, "
-    "pcie-fatal, pcie-replays, hardware, ecc-mode, driver";
+    "pcie-fatal, pcie-replays, hardware, ecc-mode, driver.";
 /// All verbs, separated by commas.
-inline constexpr std::string_view kVerbList = kEventsHelp.substr(kEventsHelp.find("hang"));
+inline constexpr std::string_view kVerbList =
+    kEventsHelp.substr(kEventsHelp.find("hang"), kEventsHelp.size() - 1 - kEventsHelp.find("hang"));
 
 /// Parses `VERB DEVICE after TIME [for TIME]`: "lose 0 after 30s for 10s", "xid:79 0 after 10s". Without
 /// `for` the event never ends. The verbs are the names of the kinds with `-` for `_`; `xid` and `recovery`

@@ -172,8 +172,8 @@ class Daemon:
         if not any(a.startswith("--path.api") for a in arguments):
             defaults.append(f"--path.api={self.api}")
         if not any(a.startswith("--config.file") for a in arguments):
-            config = Path(self.folder.name, "empty.yaml")
-            config.touch()
+            config = Path(self.folder.name, "hermetic.yaml")
+            config.write_text("kernel: {log: off}\n")  # the log of this machine is not the test's
             defaults.append(f"--config.file={config}")
         self.started = time.monotonic()
         with self.log_path.open("wb") as log:

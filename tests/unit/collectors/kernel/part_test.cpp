@@ -145,6 +145,7 @@ TEST_F(KernelPartTest, ARestartCountsNoLineTwiceAndMissesNone) {
   const std::string section = save();
   clock_.advance(seconds(90));
   line(kTimeout);
+  part_.reset();
   ledger_ = std::make_shared<EventLedger>(clock_, describe);
   machine_.events = ledger_;
   open(section);

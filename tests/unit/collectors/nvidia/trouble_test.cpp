@@ -161,14 +161,15 @@ devices:
 }
 
 TEST(NvidiaTrouble, ARecoveryActionOfANewerDriverIsOther) {
-  for (const auto& [said, holds] : {std::pair("0", "none"), std::pair("5", "recover_imex"),
-                                    std::pair("6", "other"), std::pair("7", "other")}) {
+  for (const auto& [said, holds] :
+       {std::pair("0", "none"), std::pair("5", "recover_imex"), std::pair("6", "bus_reset"),
+        std::pair("7", "system_reboot"), std::pair("8", "other")}) {
     FakeDriver driver(std::string("devices: [{uuid: GPU-0, fields: {230: ") + said + "}}]");
     NvidiaGpu gpu(driver);
     gpu.attach().sampled();
     std::string expected;
-    for (const std::string action :
-         {"drain_and_reset", "drain_p2p", "none", "other", "reboot", "recover_imex", "reset"})
+    for (const std::string action : {"bus_reset", "drain_and_reset", "drain_p2p", "none", "other", "reboot",
+                                     "recover_imex", "reset", "system_reboot"})
       expected += "gpu_recovery_action{action=\"" + action + "\"} " + (action == holds ? "1" : "0") + "\n";
     EXPECT_EQ(gpu.lines({"gpu_recovery_action"}), expected);
   }

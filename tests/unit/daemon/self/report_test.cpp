@@ -155,6 +155,8 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
   exported.push_back(self_catalog::nccl_files.name);
   exported.push_back(self_catalog::page_up.name);  // collectors/pages
   exported.push_back(self_catalog::page_age.name);
+  exported.push_back(self_catalog::kernel_log_readable.name);  // collectors/kernel
+  exported.push_back(self_catalog::kernel_log_lost.name);
   std::vector<std::string_view> listed;
   for (const MetricDescriptor* family : self_catalog::all()) listed.push_back(family->name);
   std::ranges::sort(exported);

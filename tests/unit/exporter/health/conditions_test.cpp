@@ -120,7 +120,7 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"lose", 60, State::failed, {"device_lost failed reboot", "xid_79 failed reboot"}},
+    {"lose", 60, State::failed, {"device_lost failed reboot"}},  // its return ends its XID 79
     {"reads", 60, State::failed, {"device_lost failed reboot", "reads_failing failed reset"}},
     {"xid:79", 1, State::failed, {"xid_79 failed reboot"}},
     {"xid:48", 1, State::failed, {"xid_48 failed reset"}},

@@ -71,11 +71,6 @@ constexpr Nanoseconds kSameIncident = std::chrono::minutes(1);
 // A reset that has not succeeded by then has failed.
 constexpr Nanoseconds kResetTakes = std::chrono::minutes(1);
 constexpr std::string_view kRepeated = "repeated_xid";
-// exporter/health judges the growth of these events, so their series begin with 0 for the devices of the
-// collectors whose drivers write them. The log is read when the judge has seen that.
-constexpr std::string_view kJudged[] = {"off_bus", "reset_failed", "wedged", kRepeated};
-constexpr std::string_view kCollectors[] = {"nvidia", "amd", "intel"};
-constexpr Nanoseconds kSeen = std::chrono::seconds(2);
 // The daemon's own log has one line a minute for each device and kind of event.
 constexpr Nanoseconds kLoggedAgain = std::chrono::minutes(1);
 // Of the boot before this one. The last of them tell why it ended.
@@ -171,7 +166,7 @@ class Kernel final : public Part, public Keeps {
   Nanoseconds turn(Nanoseconds now) override {
     if (settings_.log == kAutomatic && !std::exchange(is_journal_shown_, true)) show_previous_boot();
     if (settings_.log != kOff && !kernel_log_ && now >= try_at_) open(now);
-    const bool has_more = kernel_log_ && now >= read_from_ && read(now);
+    const bool has_more = kernel_log_ && read(now);
     if (!has_more) {
       note_unfinished_resets(now);
       note_repeated_xids(now);
@@ -216,7 +211,6 @@ class Kernel final : public Part, public Keeps {
       if (std::exchange(path_, path) != path) last_.reset();
       if (last_) kernel_log_->expect_after(*last_);
       is_backlog_ = true;
-      read_from_ = now + kSeen;
       return ledger_.set_log_read(true);
     }
     if (std::exchange(is_refusal_logged_, true)) return;
@@ -376,12 +370,6 @@ class Kernel final : public Part, public Keeps {
     for (const DeviceIdentity& device : *machine_.known_devices.get()) {
       const Labels labels(device.info, device.index, device.name, machine_.device_labels);
       const std::string& address = device.info.pci_address;
-      const bool is_read = kernel_log_ && std::ranges::count(kCollectors, device.collector) > 0;
-      for (const std::string_view label : kJudged) {
-        if (!is_read || counts_.contains({address, std::string(label)})) continue;
-        if (label == kRepeated && device.collector != "nvidia") continue;
-        series_.add(catalog::events, labels.with({{"event", std::string(label)}}), 0);
-      }
       const auto first = counts_.lower_bound({address, ""});
       for (auto it = first; it != counts_.end() && it->first.first == address; ++it) {
         series_.add(catalog::events, labels.with({{"event", it->first.second}}),
@@ -401,7 +389,6 @@ class Kernel final : public Part, public Keeps {
   SeriesList series_;
   std::optional<KernelLog> kernel_log_;
   Nanoseconds try_at_{};
-  Nanoseconds read_from_{};  ///< monotonic
   bool is_refusal_logged_ = false;
   bool is_journal_shown_ = false;
   bool is_backlog_ = true;             ///< the records were written before the log was opened

@@ -45,6 +45,13 @@ constexpr Term event(const MetricDescriptor& family, LabelSet labels, seconds ke
   return {{&family, labels}, Compare::above, 0, Over::event, keep};
 }
 
+/// An event of the kernel's log, which has a series once the daemon has counted one.
+constexpr Term of_log(LabelSet labels, seconds keep) {
+  Term term = event(catalog::events, labels, keep);
+  term.from_zero = true;
+  return term;
+}
+
 /// Errors that count until the driver is closed for a reset. gpumeter's counter goes on where the driver's
 /// starts again, so the level alone would stay for ever.
 constexpr Term since_opened(Reading reading) {
@@ -117,7 +124,7 @@ constexpr Condition kTable[] = {
     // A hang or a loss shows in gpu_up at once; the hold time bridges the second in which a release is reported.
     {"device_lost", failed, Action::reboot, "GpuLost", "the GPU is gone, or its driver does not answer", seconds(5), {below(kUp, 1), kAwake}},
     // The driver may go on to answer with its last values.
-    {"device_lost", failed, Action::reboot, "GpuLost", "the kernel reports that the GPU no longer answers on the PCI bus", seconds(0), {event(catalog::events, {"event", "off_bus"}, kKeepFailed)}},
+    {"device_lost", failed, Action::reboot, "GpuLost", "the kernel reports that the GPU no longer answers on the PCI bus", seconds(0), {of_log({"event", "off_bus"}, kKeepFailed)}},
     // gpu_up is 0 if no read of a pass succeeds. A card that is gone is not read and has no errors.
     {"reads_failing", failed, Action::reset, "GpuReadsFailing", "every read of the GPU fails: {value} errors within 30 s", seconds(5), {over(above(kReadErrors, 5), Over::rise, seconds(30)), below(kUp, 1)}},
 
@@ -133,8 +140,8 @@ constexpr Condition kTable[] = {
     {"recovery_action", failed, Action::reboot, "GpuRecoveryAction", "the driver requests a reboot of the system", seconds(0), {above(of_state(catalog::recovery_action, "action", "system_reboot"), 0)}},
     {"recovery_action", failed, Action::reboot, "GpuRecoveryAction", "the driver requests an action that this version does not know; a reboot includes every reset", seconds(0), {above(of_state(catalog::recovery_action, "action", "other"), 0)}},
     // Drivers that reset the GPU themselves give it up if that fails. Nothing ends the event but a reset that succeeds.
-    {"recovery_action", failed, Action::reboot, "GpuRecoveryAction", "the driver could not reset the GPU", seconds(0), {event(catalog::events, {"event", "reset_failed"}, kKeepFailed)}},
-    {"recovery_action", failed, Action::reset, "GpuRecoveryAction", "the GPU hangs, and its driver waits for a reset", seconds(0), {event(catalog::events, {"event", "wedged"}, kKeepFailed)}},
+    {"recovery_action", failed, Action::reboot, "GpuRecoveryAction", "the driver could not reset the GPU", seconds(0), {of_log({"event", "reset_failed"}, kKeepFailed)}},
+    {"recovery_action", failed, Action::reset, "GpuRecoveryAction", "the GPU hangs, and its driver waits for a reset", seconds(0), {of_log({"event", "wedged"}, kKeepFailed)}},
 
     // Errors from before the daemon's start count. Errors over the card's lifetime are another family and judge nothing.
     {"memory_errors_uncorrected", failed, Action::reset, "GpuMemoryErrorsUncorrected", "{value} uncorrected memory errors since the driver was loaded", seconds(0), {since_opened(of_severity(catalog::memory_errors, "uncorrected"))}},
@@ -215,7 +222,7 @@ constexpr Condition kTable[] = {
     // amdgpu resets the card itself after such an error (drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c), which ends its jobs.
     {"hardware_errors", degraded, Action::reset, "GpuHardwareErrorsUncorrected", "{value} uncorrected errors of blocks other than memory since the driver was loaded", seconds(0), {since_opened(of_severity(catalog::hardware_errors, "uncorrected"))}},
     // NVIDIA/NVSentinel, docs/configuration/health-events-analyzer.md (collectors/kernel/repetition.hpp); /api/v1/events has the place.
-    {"xid_repeated", degraded, Action::drain, "GpuXid", "an XID has come back at the same place within 24 h: run the field diagnosis", seconds(0), {event(catalog::events, {"event", "repeated_xid"}, hours(24))}},
+    {"xid_repeated", degraded, Action::drain, "GpuXid", "an XID has come back at the same place within 24 h: run the field diagnosis", seconds(0), {of_log({"event", "repeated_xid"}, hours(24))}},
     {"device_reset", degraded, Action::restart_job, "GpuReset", "the GPU was reset; its jobs have ended", seconds(0), {event(catalog::events, {"event", "reset"}, minutes(10))}},
     {"device_reset", degraded, Action::restart_job, "GpuReset", "the GPU lost its memory in a reset; its jobs have ended", seconds(0), {event(catalog::events, {"event", "memory_lost"}, minutes(10))}},
 };

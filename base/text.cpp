@@ -59,6 +59,18 @@ std::string_view first_bytes(std::string_view text, std::size_t most) noexcept {
   return text.substr(0, most);
 }
 
+std::string unescaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const bool may_be_escape = text.size() >= 4 && text.starts_with("\\x");
+    const auto byte = may_be_escape ? parse_number<unsigned char>(text.substr(2, 2), 16) : std::nullopt;
+    out += byte ? static_cast<char>(*byte) : text.front();
+    text.remove_prefix(byte ? 4 : 1);
+  }
+  return out;
+}
+
 std::string shortened(std::string text, std::size_t most, std::string_view raw) {
   if (text.size() <= most) return text;
   text.resize(first_bytes(text, most - 1 - kHashDigits).size());

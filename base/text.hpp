@@ -67,6 +67,10 @@ std::string readable(std::string_view text, IsHidden is_hidden) {
 /// ends.
 std::string shortened(std::string text, std::size_t most, std::string_view raw);
 
+/// Undoes \xNN, as systemd writes bytes in the names of units, and the kernel those below 0x20, above 0x7e
+/// and the backslash in its log. Other backslashes stay.
+std::string unescaped(std::string_view text);
+
 /// Returns the text in double quotes, for messages.
 inline std::string quoted(std::string_view text) { return '"' + std::string(text) + '"'; }
 

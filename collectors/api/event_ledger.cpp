@@ -55,6 +55,17 @@ void EventLedger::show(EventRecord event) {
   if (event.time > last_of_log_) keep(std::move(event), false);
 }
 
+void EventLedger::count(const std::string& pci_address, std::string_view label) {
+  const MutexLock lock(mutex_);
+  std::pair place(pci_address, std::string(label));
+  if (counts_.size() < kMostKinds || counts_.contains(place)) ++counts_[std::move(place)];
+}
+
+EventLedger::Counts EventLedger::counts() {
+  const MutexLock lock(mutex_);
+  return counts_;
+}
+
 // Of the two sources, the one that is ahead has reported as many events as have counted.
 bool EventLedger::is_new(const EventRecord& event) {
   if (bursts_.size() >= kMostKinds) bursts_.clear();

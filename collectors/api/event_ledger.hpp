@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -67,6 +68,13 @@ class EventLedger {
   /// ledger has later ones of the log.
   void show(EventRecord event) GPUMETER_EXCLUDES(mutex_);
 
+  /// By PCI address and value of the label `event`.
+  using Counts = std::map<std::pair<std::string, std::string>, std::uint64_t>;
+  /// Counts an event of the log that is no XID; as everything here, from 0 in each process, which is what
+  /// exporter/health expects of events that the daemon counts. `label`: of gpu_events_total.
+  void count(const std::string& pci_address, std::string_view label) GPUMETER_EXCLUDES(mutex_);
+  Counts counts() GPUMETER_EXCLUDES(mutex_);
+
   /// Whether the kernel's log is read now. Otherwise drivers' events become records at once.
   void set_log_read(bool is_read) noexcept { is_log_read_ = is_read; }
 
@@ -120,6 +128,7 @@ class EventLedger {
   std::deque<EventRecord> records_ GPUMETER_GUARDED_BY(mutex_);  ///< by id
   std::deque<EventRecord> held_ GPUMETER_GUARDED_BY(mutex_);     ///< of drivers, by time
   std::map<Kind, Burst> bursts_ GPUMETER_GUARDED_BY(mutex_);
+  Counts counts_ GPUMETER_GUARDED_BY(mutex_);
   /// By device, code and GPU instance (kNoInstance: none).
   std::map<std::tuple<std::string, std::uint64_t, unsigned>, Xids> xids_ GPUMETER_GUARDED_BY(mutex_);
 };

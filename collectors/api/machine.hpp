@@ -57,7 +57,7 @@ struct Machine {
 
   // Constant after the start.
   History* history = nullptr;           ///< the last hours in memory
-  std::shared_ptr<EventLedger> events;  ///< of devices, from all sources; null: nobody reads them
+  std::shared_ptr<EventLedger> events;  ///< of devices, from all sources; null: they are not collected
   std::shared_ptr<DrmUsers> drm_users;  ///< the scanner of clients of DRM devices; may be null
   LiveAnswers* live = nullptr;          ///< what browsers poll
   DeviceLabels device_labels;           ///< of every device series

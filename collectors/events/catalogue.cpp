@@ -62,8 +62,8 @@ constexpr Message kMessages[] = {
     {"amdgpu", "*uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected", Kind::ras, failed, Do::reset, "uncorrectable error of the hardware"},
     {"amdgpu", "*# uncorrectable hardware errors detected", Kind::ras, failed, Do::reset, "uncorrectable errors of the hardware"},
     {"amdgpu", "*# new uncorrectable hardware errors detected", Kind::ras, failed, Do::reset, "uncorrectable errors of the hardware"},
-    {"amdgpu", "*# deferred hardware errors detected", Kind::ras, degraded, Do::none, "uncorrectable errors of the hardware in data that nobody has used yet"},
-    {"amdgpu", "*# new deferred hardware errors detected", Kind::ras, degraded, Do::none, "uncorrectable errors of the hardware in data that nobody has used yet"},
+    {"amdgpu", "*# deferred hardware errors detected", Kind::ras, degraded, Do::none, "uncorrectable errors of the hardware in data that no program has used yet"},
+    {"amdgpu", "*# new deferred hardware errors detected", Kind::ras, degraded, Do::none, "uncorrectable errors of the hardware in data that no program has used yet"},
     {"amdgpu", "*# correctable hardware errors detected", Kind::ras, none, Do::none, "errors that the hardware has corrected"},
     {"amdgpu", "*# new correctable hardware errors detected", Kind::ras, none, Do::none, "errors that the hardware has corrected"},
     {"amdgpu", "*Accelerator Check Architecture events logged", Kind::ras, none, Do::none, "the hardware's checks found errors; the lines behind it count them"},
@@ -288,7 +288,7 @@ journalctl -k | gpumeter explain
 gpumeter explain xid 149
 ```
 
-`none` needs nobody. A `degraded` device works, but slower or with less safety than it should. A `failed` one must not get
+`none` requires no action. A `degraded` device works, but slower or with less safety than it should. A `failed` one must not get
 new work before the action was taken. The actions are those of [conditions.md](conditions.md).
 
 ## XIDs
@@ -328,7 +328,7 @@ constexpr std::string_view kRecovery = R"(
 constexpr std::string_view kSwitches = R"(
 ## SXIDs
 
-Codes of NVSwitches. A line of the severity `Non-fatal` or `Correctable` needs nobody, except that of code 20012. A `Fatal` line whose
+Codes of NVSwitches. A line of the severity `Non-fatal` or `Correctable` requires no action, except that of code 20012. A `Fatal` line whose
 code is not here asks for a reset.
 
 | code | severity | action | meaning |

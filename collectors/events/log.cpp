@@ -143,27 +143,6 @@ std::string without_colours(std::string_view text) {
   return plain;
 }
 
-/// The kernel writes bytes of other kinds than text as "\x0a".
-std::string unescaped(std::string_view text) {
-  std::string plain;
-  plain.reserve(text.size());
-  while (!text.empty()) {
-    std::string_view rest = text;
-    if (rest.starts_with("\\x") && rest.size() >= 4) {
-      std::string_view digits = rest.substr(2, 2);
-      const auto byte = parse_number<std::uint8_t>(digits, 16);
-      if (byte) {
-        plain += static_cast<char>(*byte);
-        text.remove_prefix(4);
-        continue;
-      }
-    }
-    plain += text.front();
-    text.remove_prefix(1);
-  }
-  return plain;
-}
-
 /// The fields of a JSON object that say who wrote a line, and the line.
 class JsonLine {
  public:
@@ -185,7 +164,7 @@ class JsonLine {
     }
   }
 
-  /// The journal names the transport of each entry; without it, nobody knows who wrote the message.
+  /// The journal names the transport of each entry; without it, the writer of the message is unknown.
   bool is_complete() const { return !has_message_ || is_of_journal; }
 
   bool is_of_journal = false;  ///< has fields that only the journal has

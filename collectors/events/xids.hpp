@@ -12,7 +12,7 @@
 namespace gpumeter::events {
 
 enum class Severity : std::uint8_t {
-  none,      ///< needs nobody
+  none,      ///< requires no action
   degraded,  ///< works, but slower or with less safety than it should
   failed,    ///< must not get new work before the action was taken
 };

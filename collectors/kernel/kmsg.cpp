@@ -23,21 +23,6 @@ constexpr int kMostOverruns = 16;
 
 constexpr unsigned kLevels = 8;  // a priority is 8 * facility + level
 
-/// The kernel writes bytes below 0x20, above 0x7e and the backslash as \xNN.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    constexpr std::size_t kEscape = 4;
-    const auto byte = text.starts_with("\\x") && text.size() >= kEscape
-                          ? parse_number<std::uint8_t>(text.substr(2, 2), 16)
-                          : std::nullopt;
-    out += byte ? static_cast<char>(*byte) : text.front();
-    text.remove_prefix(byte ? kEscape : 1);
-  }
-  return out;
-}
-
 /// The end of the record at the start of `text`, whose lines after the first begin with a blank; npos: it is
 /// not whole.
 std::size_t end_of_record(std::string_view text) noexcept {

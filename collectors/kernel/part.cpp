@@ -178,23 +178,17 @@ class Kernel final : public Part, public Keeps {
   std::string save() const override {
     RecordWriter out;
     if (last_) out.begin("log")(path_, *last_, lost());
-    for (const auto& [place, count] : counts_) out.begin("count")(place.first, place.second, count);
     return out.take();
   }
 
   Result<Done> resume(std::string_view section, bool is_of_this_boot) override {
     RecordReader in(section);
     while (in.next()) {
-      if (in.kind() == "log") {
-        in(path_);
-        const auto last = in.take<std::uint64_t>();
-        if (is_of_this_boot) last_ = last;
-        in(lost_before_);
-      } else if (in.kind() == "count") {
-        auto address = in.take<std::string>();
-        auto kind = in.take<std::string>();
-        counts_[{std::move(address), std::move(kind)}] = in.take<std::uint64_t>();
-      }
+      if (in.kind() != "log") continue;
+      in(path_);
+      const auto last = in.take<std::uint64_t>();
+      if (is_of_this_boot) last_ = last;
+      in(lost_before_);
     }
     return in.failed() ? Result<Done>(Error("line " + std::to_string(in.line()))) : Done{};
   }
@@ -333,8 +327,7 @@ class Kernel final : public Part, public Keeps {
   void note(EventRecord event, std::string_view label, bool is_old, Nanoseconds now) {
     if (is_old || follows_from_another(event, label)) return ledger_.show(std::move(event));
     if (!ledger_.note(event)) return;
-    const std::pair place(event.pci_address, std::string(label));
-    if (!label.empty() && (counts_.size() < kMostKinds || counts_.contains(place))) ++counts_[place];
+    if (!label.empty()) ledger_.count(event.pci_address, label);
     report(event, now);
   }
 
@@ -367,11 +360,12 @@ class Kernel final : public Part, public Keeps {
       series_.add(self_catalog::kernel_log_readable, {}, kernel_log_ ? 1 : 0);
       series_.add(self_catalog::kernel_log_lost, {}, static_cast<double>(lost()));
     }
+    const EventLedger::Counts counts = ledger_.counts();
     for (const DeviceIdentity& device : *machine_.known_devices.get()) {
       const Labels labels(device.info, device.index, device.name, machine_.device_labels);
       const std::string& address = device.info.pci_address;
-      const auto first = counts_.lower_bound({address, ""});
-      for (auto it = first; it != counts_.end() && it->first.first == address; ++it) {
+      const auto first = counts.lower_bound({address, ""});
+      for (auto it = first; it != counts.end() && it->first.first == address; ++it) {
         series_.add(catalog::events, labels.with({{"event", it->first.second}}),
                     static_cast<double>(it->second));
       }
@@ -395,7 +389,6 @@ class Kernel final : public Part, public Keeps {
   std::string path_;                   ///< of the log that was read last
   std::optional<std::uint64_t> last_;  ///< sequence number of the last record that was taken in this boot
   std::uint64_t lost_before_ = 0;      ///< of earlier processes
-  std::map<std::pair<std::string, std::string>, std::uint64_t> counts_;  ///< by device and label_of
   /// Resets without a success yet, by device, with the time at which they were read.
   std::map<std::string, std::pair<Nanoseconds, EventRecord>> begun_;
   std::uint64_t lost_seen_ = 0;  ///< lost() of the log at the last look

@@ -180,7 +180,7 @@ Explained explain_sxid(unsigned code) {
   const events::Verdict verdict = verdict_of(event);
   return {"SXID " + std::to_string(code) + " of an NVSwitch: " + std::string(verdict.meaning),
           verdict.severity, verdict.action,
-          "  if its line says Fatal; Non-fatal and Correctable lines need nobody\n"};
+          "  if its line says Fatal; Non-fatal and Correctable lines require no action\n"};
 }
 
 /// The text of a condition, without the values of a finding.

@@ -17,9 +17,6 @@ namespace gpumeter::cgroup {
 /// (NAME_MAX), a path 4095. Every series of the workload repeats it.
 inline constexpr std::size_t kLongestLabel = 128;
 
-/// Undoes systemd's escapes: `\x2d` is `-` (systemd.unit(5)).
-std::string unescaped(std::string_view name);
-
 /// UTF-8 without control characters, shortened() to kLongestLabel.
 std::string label_text(std::string_view text);
 

@@ -2,24 +2,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import axe from 'axe-core';
-import {chromium} from 'playwright-core';
-
-const {PAGE_URL, PAGE_CHROMIUM} = process.env;
-
-async function visit(options, use) {
-  const browser = await chromium.launch({executablePath: PAGE_CHROMIUM, args: ['--no-sandbox']});
-  const wrong = [];
-  try {
-    const page = await (await browser.newContext(options)).newPage();
-    page.on('console', (message) => message.type() === 'error' && wrong.push(message.text()));
-    page.on('pageerror', (error) => wrong.push(String(error)));
-    await page.goto(PAGE_URL);
-    await use(page);
-    assert.deepEqual(wrong, []);
-  } finally {
-    await browser.close();
-  }
-}
+import {visit} from './visit.mjs';
 
 test('the last events have their text and what helps, and no text becomes a part of the page', async () => {
   await visit({}, async (page) => {

@@ -77,5 +77,17 @@ TEST(Text, ANumberIsTakenOffTheFront) {
   EXPECT_EQ(text, ".95") << "nothing is taken without a number";
 }
 
+TEST(Unescaped, UndoesWhatSystemdWrote) {
+  EXPECT_EQ(unescaped(R"(machine-qemu\x2d2\x2dbig.scope)"), "machine-qemu-2-big.scope");
+  EXPECT_EQ(unescaped(R"(\xc3\xA4)"), "ä");
+  EXPECT_EQ(unescaped(R"(a\x5cx2d)"), R"(a\x2d)");  // only once
+}
+
+TEST(Unescaped, LeavesWhatIsNoEscape) {
+  for (const char* const text : {"", "\\", "\\x", "\\x2", "\\xg0", "\\x-1", "\\x 1", "\\X2d", "plain"}) {
+    EXPECT_EQ(unescaped(text), text);
+  }
+}
+
 }  // namespace
 }  // namespace gpumeter

@@ -272,18 +272,6 @@ TEST(CgroupPath, RanksByWhatItTells) {
 
 const std::string kOther = "\xEF\xBF\xBD";  // U+FFFD
 
-TEST(Unescaped, UndoesWhatSystemdWrote) {
-  EXPECT_EQ(unescaped(R"(machine-qemu\x2d2\x2dbig.scope)"), "machine-qemu-2-big.scope");
-  EXPECT_EQ(unescaped(R"(\xc3\xA4)"), "ä");
-  EXPECT_EQ(unescaped(R"(a\x5cx2d)"), R"(a\x2d)");  // only once
-}
-
-TEST(Unescaped, LeavesWhatIsNoEscape) {
-  for (const char* const text : {"", "\\", "\\x", "\\x2", "\\xg0", "\\x-1", "\\x 1", "\\X2d", "plain"}) {
-    EXPECT_EQ(unescaped(text), text);
-  }
-}
-
 TEST(LabelText, IsValidUtf8) {
   EXPECT_EQ(label_text("straße-Ω-😀"), "straße-Ω-😀");
   EXPECT_EQ(label_text("a\xFFz"), "a" + kOther + "z");

@@ -25,7 +25,7 @@ void print_path(const gpumeter::cgroup::Path& path) {
   print("slurm_node", path.slurm.node);
   print("slurm_uid", path.slurm.uid);
   print("slurm_side", path.slurm.daemon ? "slurmstepd" : "");
-  print("slice", gpumeter::cgroup::unescaped(path.slice));
+  print("slice", gpumeter::unescaped(path.slice));
   if (path.deleted) print("deleted", "true");
   if (path.namespaced) print("namespaced", "true");
 }

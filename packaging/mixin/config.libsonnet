@@ -84,6 +84,21 @@
     // wait take a third to a half.
     ncclPowerRatio: 0.6,
 
+    // Cost and CO2 of the GPUs, recorded with the jobs: docs/cost.md. null: not known, and what needs it is not recorded, because no value
+    // suits every site. Each is a number, or an expression with one series, such as
+    // 'max(last_over_time(ceems_emissions_gCo2_kWh{provider="rte",country_code="FR"}[2h]))'.
+    cost: {
+      // Power usage effectiveness: energy of the site for one unit of energy of its machines. null: the GPUs' own energy.
+      pue: null,
+      co2GramsPerKwh: null,
+      // In one currency. pricePerGpuHour may also be an object with prices by a regular expression of the label model, such as
+      // { 'NVIDIA H100.*': 2.5, 'NVIDIA A100.*': 1.2 }. GPUs that none matches have none.
+      pricePerKwh: null,
+      pricePerGpuHour: null,
+      // Record the use of containers for OpenCost, as DCGM_FI_PROF_GR_ENGINE_ACTIVE.
+      openCost: false,
+    },
+
     // How long a condition must hold before its alert fires. Alerts on a reason of gpu_health_reason have no entry: the daemon
     // has already waited.
     hold: {

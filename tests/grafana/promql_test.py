@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "packaging/grafana/preview"), str(ROOT / "tests/prometheus")]
 import dashboards  # noqa: E402
 import job_catalogue  # noqa: E402
+import live  # noqa: E402
 
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 VARIABLES = {"__rate_interval": "1m", "__range": "1h", **dashboards.PLACES, "job": ".+", "instance": ".+", "gpu": ".+", "user": ".+", "run": ".+"}
 OF_JOBS, WORDS = job_catalogue.series_names(), job_catalogue.label_values()
-RECORDED = set(re.findall(r"- record: (\S+)", (ROOT / "packaging/prometheus/rules.yml").read_text()))
 SELECTOR = re.compile(r"\b([a-z][a-z0-9_:]*)\{([^}]*)\}")
 SKIPPED = 77
 BOARDS = [dashboards.load(name) for name in dashboards.NAMES]
@@ -38,6 +38,9 @@ class PromqlTest(unittest.TestCase):
     def setUpClass(cls):
         cls.page = printed("--simulate=2", "--once", "--config.file=/dev/null")
         cls.catalogue = printed("--print-metrics=text")
+        with tempfile.TemporaryDirectory() as folder:
+            live.render_rules(folder, live.COST)
+            cls.recorded = set(re.findall(r"- record: (\S+)", "".join(path.read_text() for path in Path(folder).glob("*s.yml"))))
         cls.states = {"ok", "unknown"} | set(re.findall(r'"severity":\s*"(\w+)"', printed("--print-conditions=json")))
 
     def test_every_expression_parses(self):
@@ -56,7 +59,7 @@ class PromqlTest(unittest.TestCase):
             self.assertLessEqual(left, {"1"}, where)  # $1: what label_replace captured
 
     def test_every_metric_is_the_daemons(self):
-        known = set(re.findall(r"^# TYPE (\S+)", self.page, re.M)) | set(re.findall(r"^(\S+)\t", self.catalogue, re.M)) | OF_JOBS | RECORDED
+        known = set(re.findall(r"^# TYPE (\S+)", self.page, re.M)) | set(re.findall(r"^(\S+)\t", self.catalogue, re.M)) | OF_JOBS | self.recorded
         used = {metric for _, expr in QUERIES for metric, _ in SELECTOR.findall(expr)}
         self.assertEqual(used - known, set())
 
@@ -69,12 +72,12 @@ class PromqlTest(unittest.TestCase):
                 if metric.startswith("gpu_health"):  # judged by the running daemon only
                     self.assertLessEqual(set(re.findall(r'=\"([^\"]*)\"', matchers)), self.states, f"{where}: {metric}")
                     continue
-                for pair in re.findall(r'\w+="[^"]*"', matchers):
+                for pair in re.findall(r'\w+="[^"]+"', matchers):
                     self.assertRegex(self.page, rf"(?m)^{metric}\{{.*{pair}.*\}}", f"{where}: {metric}{{{pair}}}")
 
 
 if __name__ == "__main__":
-    if not shutil.which("promtool"):
-        print("skipped: there is no promtool (package prometheus)")
+    if not shutil.which("promtool") or not shutil.which("jsonnet"):
+        print("skipped: there is no promtool or no jsonnet (packages prometheus, jsonnet)")
         sys.exit(SKIPPED)
     unittest.main()

@@ -223,7 +223,7 @@ class QueryRules(unittest.TestCase):
             for metric, matchers in SELECTOR.findall(expr):
                 of_device = metric.startswith(("gpu_", "gpu:", "ml_run_gpu_info")) and not of_jobs
                 self.assertEqual('gpu=~"$gpu"' in matchers, of_device, f"{where}: {metric}")
-                self.assertEqual('user=~"$user", run=~"$run"' in matchers, metric.startswith("ml_") and not of_device, f"{where}: {metric}")
+                self.assertEqual('user=~"$user", run=~"$run"' in matchers, bool(re.match("(run_kind:)?ml_", metric)) and not of_device, f"{where}: {metric}")
 
     def test_counters_stand_in_a_rate(self):
         for where, expr in QUERIES:
@@ -232,7 +232,7 @@ class QueryRules(unittest.TestCase):
 
     def test_ranges_are_the_rate_interval(self):
         for where, expr in QUERIES:
-            self.assertEqual(set(re.findall(r"\}\[([^\]]*)\]", expr)) - {"$__rate_interval", "$__range"}, set(), where)
+            self.assertEqual(set(re.findall(r"\}\[([^\]]*)\]", expr)) - {"$__rate_interval", "$__range", "$__range:1m"}, set(), where)
 
     def test_names_that_a_legend_shows_are_labels_of_the_series(self):
         for name, panel in PANELS:

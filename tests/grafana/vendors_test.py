@@ -97,14 +97,7 @@ class VendorsTest(unittest.TestCase):
                        capture_output=True, check=True, timeout=60)
         cls.window = live.Window(now - 60, now, step=60)
         cls.prometheus = cls.enterClassContext(live.Prometheus(folder, {}))
-        live.wait_until(cls.is_ready, "Prometheus answers", 60)
-
-    @classmethod
-    def is_ready(cls) -> bool:
-        try:
-            return len(cls.prometheus.ask("query", query="gpu_up", time=cls.window.end)) >= len(ABSENT)
-        except (OSError, ValueError):  # it does not listen yet, or answers 503 without JSON
-            return False
+        cls.prometheus.wait_until_ready()
 
     def shown(self, page: str) -> set[str]:
         variables = {"job": dashboards.ALL, "instance": page, "gpu": dashboards.ALL, "user": dashboards.ALL, "run": dashboards.ALL}

@@ -112,6 +112,8 @@ def run_page(machine: JobMachine, run: Run, t: float, now: float) -> Iterator[Sa
     for gpu in run.gpus:
         yield "ml_run_gpu_info", {**labels, "gpu": str(gpu), "uuid": f"{machine.place}-{gpu}",
                                    "source": "process" if gpu == 0 else "workload"}, 1
+    yield "gpu_workload_info", {"kind": "systemd_unit", "workload": f"{run.name}.service", "user": run.user, "slurm_account": "nlp",
+                                "k8s_namespace": "web"}, 1
     if run.samples:
         yield "ml_samples_total", split, run.samples * t
     for kind, rate in run.tokens.items():
@@ -132,6 +134,7 @@ def device_page(machine: JobMachine, gpu: int, t: float, now: float) -> Iterator
     card = {**labels, "vendor": "simulated", "model": "Simulated GPU"}
     watts = {f"{run.name}.service": run.watts / len(run.gpus) for run in machine.runs if gpu in run.gpus}
     yield "gpu_up", card, 1
+    yield "gpu_info", card, 1
     yield "gpu_observed_seconds_total", {**card, "tier": "fast"}, t
     yield "gpu_busy_seconds_total", card, 0.9 * t
     yield "gpu_energy_joules_total", card, (sum(watts.values()) + 50) * t
@@ -145,6 +148,8 @@ def device_page(machine: JobMachine, gpu: int, t: float, now: float) -> Iterator
         if kind != "unattributed":
             yield "gpu_workload_memory_used_bytes", of_workload, 8 * 2**30
             yield "gpu_workload_busy_seconds_total", of_workload, 0.9 * t / len(watts)
+            yield "gpu_allocation_info", {**of_workload, "source": "manual"}, 1
+            yield "gpu_allocated_idle_seconds_total", of_workload, 0.1 * t
 
 
 def page(machine: JobMachine, t: float, now: float) -> list[Sample]:

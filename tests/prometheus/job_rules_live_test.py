@@ -29,7 +29,7 @@ MACHINES = {
                          Run("chat", "bob", (1,), watts=150, samples=12, tokens={"input": 900, "output": 300}, answers=12, idle=0.5)), "A"),
     "beta": JobMachine(1, (Run("bert", "ann", (0,), watts=400, samples=64, flops=1e14),), "B"),
 }
-DEVICE_NAMES = {"gpu_up", "gpu_observed_seconds_total", "gpu_busy_seconds_total", "gpu_energy_joules_total", "gpu_peak_flops"}
+DEVICE_NAMES = {"gpu_up", "gpu_info", "gpu_allocation_info", "gpu_allocated_idle_seconds_total", "gpu_observed_seconds_total", "gpu_busy_seconds_total", "gpu_energy_joules_total", "gpu_peak_flops"}
 
 
 def run_truth(run: Run) -> dict[str, float]:

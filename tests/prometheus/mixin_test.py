@@ -2,6 +2,7 @@
 """The rule files in packaging/prometheus are what the mixin renders (`./dev mixin` writes them), and a site can change the
 mixin's configuration and combine it with others."""
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -59,10 +60,32 @@ class MixinTest(unittest.TestCase):
 
     def test_every_value_of_the_configuration_is_used(self):
         config = json.loads(run("jsonnet", "-J", MIXIN, "-e", "(import 'mixin.libsonnet')._config"))
-        sources = "".join(path.read_text() for folder in ("alerts", "lib") for path in (MIXIN / folder).glob("*.libsonnet"))
+        sources = "".join(path.read_text() for folder in ("alerts", "lib", "rules") for path in (MIXIN / folder).glob("*.libsonnet"))
         self.assertEqual([key for key in config if key != "hold" and key not in sources], [])
+        costs = (MIXIN / "rules/costs.libsonnet").read_text()
+        self.assertEqual([key for key in config["cost"] if f"cost.{key}" not in costs], [])
         names = {rule["alert"] for rule in rules(mixin()) if "alert" in rule}
         self.assertEqual(set(config["hold"]) - names, {"GpumeterManyDown"})
+
+    def test_no_price_is_made_up(self):
+        sites = {"none": {}, "pue": {"pue": 1.2}, "factor": {"co2GramsPerKwh": 40}, "kwh": {"pricePerKwh": "tariff"}, "gpu": {"pricePerGpuHour": 2}}
+        listed = ", ".join(f"{name}: ((import 'mixin.libsonnet') + {{ _config+:: {{ cost+: {json.dumps(cost)} }} }}).prometheusRules" for name, cost in sites.items())
+        items = {site: {name: {rule.get("labels", {}).get("item") for rule in rules(of) if re.search(name, rule["record"])}
+                        for name in ("kilowatt_hours", "co2", "_cost:", "gpu_price|gpu_held")}
+                 for site, of in json.loads(run("jsonnet", "-J", MIXIN, "-e", f"{{ {listed} }}")).items()}
+        self.assertEqual({site: list(found.values()) for site, found in items.items()}, {
+            "none": [set(), set(), set(), set()], "pue": [{None}, set(), set(), set()], "factor": [{None}, {None}, set(), set()],
+            "kwh": [{None}, set(), {None, "energy"}, set()], "gpu": [set(), set(), {None, "time"}, {None}]})
+
+    def test_the_site_of_the_document_of_costs(self):
+        site, = re.findall(r"```jsonnet\n(.+?)```", (ROOT / "docs/cost.md").read_text(), re.S)
+        text = run("jsonnet", "-S", "-J", MIXIN, "-e", site.replace("(mixin)\n", "(mixin)['jobs.yml']\n"))
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+            file.write(text)
+            file.flush()
+            run("promtool", "check", "rules", file.name)
+        self.assertIn("* 1.3 / 1000", text)
+        self.assertIn('gpu_info{model=~"NVIDIA A100.*"}) * 1.2', text)
 
     def test_a_site_changes_the_configuration(self):
         changed = mixin("""{ _config+:: {

@@ -16,7 +16,8 @@ from pathlib import Path
 import dashboards
 
 TESTS = dashboards.FOLDER.parent.parent / "tests"
-RULES = dashboards.FOLDER.parent / "prometheus/rules.yml"
+MIXIN = dashboards.FOLDER.parent / "mixin"
+COST = {"pue": 1.3, "co2GramsPerKwh": 50, "pricePerKwh": 0.25, "pricePerGpuHour": 2.5}
 sys.path[:0] = [str(TESTS / "e2e"), str(TESTS / "prometheus")]
 from harness import Daemon, free_port, wait_until  # noqa: E402
 from job_page import JobMachine, JobPage  # noqa: E402
@@ -50,6 +51,13 @@ def simulated(devices: int, events: list[str]) -> Machine:
     return Machine(f"collectors: {json.dumps({'amd': {'enabled': False}, 'simulated': options})}\n", results=tuple(results(gpu, 0.8 if gpu == 2 else 1) for gpu in range(devices)))
 
 
+def render_rules(folder: str | Path, cost: Mapping[str, object]) -> None:
+    """Writes rules.yml and jobs.yml of a site that knows its costs."""
+    site = f"(import 'render.libsonnet')((import 'mixin.libsonnet') + {{ _config+:: {{ cost+: {json.dumps(cost)} }} }})"
+    shown = f"local all = {site}; {{ [name]: all[name] for name in ['rules.yml', 'jobs.yml'] }}"
+    subprocess.run(["jsonnet", "-S", "-J", MIXIN, "-m", folder, "-e", shown], stdout=subprocess.DEVNULL, check=True, timeout=120)
+
+
 class QueryError(Exception):
     pass
 
@@ -75,7 +83,7 @@ class Window:
 class Prometheus:
     """Debian's server with an empty database of its own; a context manager."""
 
-    def __init__(self, folder: str, targets: dict[str, int], rules: Sequence[str] = ()):
+    def __init__(self, folder: str, targets: dict[str, int], rules: Sequence[str] = (), flags: Sequence[str] = ()):
         """`targets`: the ports to scrape, by the instance that each is to be called. `rules`: files of rules in the folder."""
         jobs = [{"targets": [f"127.0.0.1:{port}"], "labels": {"instance": name}} for name, port in targets.items()]
         seconds = f"{SCRAPE_SECONDS}s"
@@ -86,7 +94,7 @@ class Prometheus:
         self.log = open(f"{folder}/prometheus.log", "wb")
         self.process = subprocess.Popen(
             ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
-             f"--web.listen-address={self.url.removeprefix('http://')}"], stdout=self.log, stderr=self.log)
+             f"--web.listen-address={self.url.removeprefix('http://')}", *flags], stdout=self.log, stderr=self.log)
 
     def __enter__(self) -> "Prometheus":
         return self
@@ -108,6 +116,16 @@ class Prometheus:
             if error.code == 503:  # Prometheus does not answer queries yet
                 raise
             raise QueryError(f"{json.load(error).get('error')}\n{query.get('query')}") from None
+
+    def is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=30):
+                return True
+        except OSError:  # it does not listen yet, or reads its database
+            return False
+
+    def wait_until_ready(self) -> None:
+        wait_until(self.is_ready, "Prometheus is ready", 60)
 
     def scrapes(self) -> int:
         """How many there were of the target that has the fewest."""
@@ -148,7 +166,8 @@ def scene(machines: Mapping[str, Machine | JobMachine]) -> Iterator[Prometheus]:
             config.write_text(f"{SAMPLING}jobs: {{socket: {folder}/{name}.sock, stream_socket: {folder}/{name}.stream}}\n{machine.config}")
             ports[name] = stack.enter_context(Daemon(f"--config.file={config}", *machine.flags)).port
             send(machine.results, f"{folder}/{name}.sock")
-        yield stack.enter_context(Prometheus(folder, ports, (str(RULES),)))
+        render_rules(folder, COST)
+        yield stack.enter_context(Prometheus(folder, ports, ("rules.yml", "jobs.yml")))
 
 
 def send(datagrams: Sequence[str], path: str) -> None:

@@ -2,7 +2,7 @@
 // A run belongs to one user on one machine. Every record keeps job, instance, run and user, so that runs of one name stay apart
 // by machine and user. A quotient is absent if its divisor is absent or 0, so no record is NaN or infinite. A share of time is 0
 // only if time was observed and its share was 0.
-{
+function(config) {
   name: 'gpumeter-jobs',
   rules: [
     // GPUs that the run holds now, however many of its processes are on each.
@@ -176,7 +176,7 @@
       |||,
     },
 
-  ] + (import 'workload_costs.libsonnet') + [
+  ] + (import 'costs.libsonnet')(config.cost) + [
     // Quantiles (50 %, 95 %, 99 %) of the durations of training steps and requests, of the time to the first token, and of the
     // time between tokens. With the daemon's buckets histogram_quantile is within 10 %. It returns NaN if nothing was
     // counted, which the comparison removes.

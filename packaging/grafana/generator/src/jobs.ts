@@ -1,7 +1,7 @@
 // Runs and workloads: their progress, their GPUs and their cost.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { jobChoices } from './choices';
-import { energy, waste } from './jobs_cost';
+import { cost, energy, waste } from './jobs_cost';
 import { evaluations, inference, memory, steps, throughput } from './jobs_progress';
 import { workloads } from './jobs_workloads';
 import { ROW_TO_NODE, ROW_TO_RUN, TO_NODE, TO_RUN } from './links';
@@ -88,7 +88,7 @@ export const jobs: Board = {
   uid: 'gpumeter-jobs',
   title: 'GPU jobs',
   description: 'Progress and cost of runs and workloads on the GPUs.',
-  rows: [runs, throughput, steps, evaluations, memory, energy, waste, inference, workloads, facts].map(sorted),
+  rows: [runs, throughput, steps, evaluations, memory, energy, waste, cost, inference, workloads, facts].map(sorted),
   choices: jobChoices,
   links: [TO_RUN, TO_NODE],
   single: false,

@@ -220,7 +220,9 @@ def gpu_page(gpu: Gpu) -> Iterator[str]:
 def job_page(job: Job, gpu: Gpu, users: list[Job]) -> Iterator[str]:
     stays, labels = job.end + STAYS, {**device(gpu), **job.labels}
     if job.has_process:
-        yield from samples("gpu_workload_energy_joules_total", labels, job.start, stays, job.joules)
+        split = ({"part": "active"}, {"part": "idle"}) if gpu[0] == "kube" else ({},)
+        for part in split:
+            yield from samples("gpu_workload_energy_joules_total", {**labels, **part}, job.start, stays, lambda at: job.joules(at) / len(split))
         yield from samples("gpu_workload_busy_seconds_total", labels, job.start, stays, job.busy_seconds)
         yield from samples("gpu_workload_share_ratio", labels, job.start, stays,
                            lambda at: int(at < job.end) / max(sum(each.start <= at < each.end for each in users), 1))

@@ -13,8 +13,9 @@ local counted(counter) = |||
     > (rate(%(counter)s[5m]) or %(counter)s * 0)
   or rate(%(counter)s[5m])
 ||| % { counter: counter };
+// Over GPUs, and over the parts of energy (active, idle) where a counter has them.
 local counted_of_gpus(counter) = |||
-  sum without (gpu, uuid) (
+  sum without (gpu, uuid, part) (
   %s
   ) > 0
 ||| % indented(counted(counter), 2);

@@ -3,7 +3,8 @@
 
 Finds its cases by what lies in $GPUMETER_CAPTURES/nvidia (default ../shared/captures): text files with the sections
 `query (-q)` and `query-gpu` of nvidia-smi, idle and under load. `-q` becomes a scenario of the fake NVML; the page is
-held against the CSV (nvidia_smi_csv.py). Every capture alone, then all of them in one machine.
+held against the CSV (nvidia_smi_csv.py) and against each line of `-q` (nvidia_smi_lines.py). Every capture alone, then all of
+them in one machine.
 """
 import os
 import sys
@@ -18,6 +19,8 @@ from from_nvidia_smi import scenario_of  # noqa: E402
 from harness import ROOT, Page, run, text_page  # noqa: E402
 from machine import Machine  # noqa: E402
 from nvidia_smi_csv import Gpu, Instance, gpus, instances  # noqa: E402
+from nvidia_smi_lines import Lines  # noqa: E402
+from nvidia_smi_tree import parse, section  # noqa: E402
 import yaml  # noqa: E402
 
 CAPTURES = Path(os.environ.get("GPUMETER_CAPTURES") or ROOT.parent / "shared/captures").resolve() / "nvidia"
@@ -115,6 +118,17 @@ class NvidiaCapturesTest(unittest.TestCase):
         print(f"{compared} values of {len(cases())} sections of {len({file for file, _ in cases()})} captures; of {len(moved)} "
               f"that move, {sum(share > 0 for share in moved)} had changed between the two queries, and {torn} were in one "
               "of them only")
+
+    def test_each_line_is_on_the_page_or_left_out_with_a_reason(self):
+        for capture, which in cases():
+            text = capture.read_text(errors="replace")
+            root, page = parse(section(text, f"{which} :: query (-q)") or ""), page_of(scenario_of(text, which))
+            for gpu in root.all("GPU"):
+                with self.subTest(capture=capture.name, section=which, gpu=gpu.value):
+                    lines = Lines(page, address_of(gpu.value), root, gpu)
+                    self.assertEqual("\n".join(lines.wrong), "")
+                    self.assertGreater(lines.counts["on the page"], 80)
+                    print(f"{capture.name}, {which}: {dict(lines.counts)}")
 
     def test_all_cards_in_one_machine(self):
         identity = {label: column for label, column in IDENTITY.items() if label != "driver_version"}  # there is one

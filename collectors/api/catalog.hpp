@@ -49,6 +49,9 @@ inline constexpr auto pipe_active = gauge("gpu_pipe_active_ratio", "ratio", "Sha
 inline constexpr auto pipe_active_seconds = counter("gpu_pipe_active_seconds_total", "seconds", "Time in which a pipe was active, in seconds, by pipe.");
 inline constexpr auto tensor_active = gauge("gpu_tensor_active_ratio", "ratio", "Share of cycles with tensor instructions, by kind; part of gpu_pipe_active_ratio of the tensor pipe. kind=fp16: NVIDIA's HMMA, which includes bf16, tf32 and, on some chips, fp8; int: IMMA; fp64: DFMA, or DMMA if the driver has no DFMA.", kFullPageOnly);
 inline constexpr auto tensor_active_seconds = counter("gpu_tensor_active_seconds_total", "seconds", "Time with tensor instructions, in seconds, by kind as in gpu_tensor_active_ratio; part of gpu_pipe_active_seconds_total of the tensor pipe.", kFullPageOnly);
+inline constexpr auto video_sessions = gauge("gpu_video_sessions", "", "Active sessions, by session: encode (of the video encoder), capture (of frame buffer capture).", kFullPageOnly);
+inline constexpr auto video_frame_rate = gauge("gpu_video_session_frames_per_second", "frames_per_second", "Mean frame rate of all sessions in frames per second, by session.", kFullPageOnly);
+inline constexpr auto video_latency = gauge("gpu_video_session_latency_seconds", "seconds", "Mean time for a frame of all sessions in seconds, by session.", kFullPageOnly);
 inline constexpr auto utilization_max = gauge("gpu_utilization_max_ratio", "ratio", "Highest utilisation in the window.");
 inline constexpr auto utilization_min = gauge("gpu_utilization_min_ratio", "ratio", "Lowest utilisation in the window.");
 
@@ -58,6 +61,9 @@ inline constexpr auto memory_used = gauge("gpu_memory_used_bytes", "bytes", "Use
 inline constexpr auto memory_free = gauge("gpu_memory_free_bytes", "bytes", "Free memory in bytes, by memory.");
 inline constexpr auto memory_category_used = gauge("gpu_memory_category_used_bytes", "bytes", "Used device memory in bytes, by category of the driver; part of gpu_memory_used_bytes. AWS Neuron.", kFullPageOnly);
 inline constexpr auto memory_reserved = gauge("gpu_memory_reserved_bytes", "bytes", "Memory reserved by the driver or the firmware, in bytes.");
+inline constexpr auto protected_memory_size = gauge("gpu_protected_memory_size_bytes", "bytes", "Device memory that confidential computing protects, in bytes; 0 while it is off.", kFullPageOnly);
+inline constexpr auto protected_memory_used = gauge("gpu_protected_memory_used_bytes", "bytes", "Used protected memory in bytes; part of gpu_protected_memory_size_bytes.", kFullPageOnly);
+inline constexpr auto protected_memory_free = gauge("gpu_protected_memory_free_bytes", "bytes", "Free protected memory in bytes; part of gpu_protected_memory_size_bytes.", kFullPageOnly);
 inline constexpr auto visible_memory_size = gauge("gpu_visible_memory_size_bytes", "bytes", "VRAM that the CPU can access, in bytes; part of gpu_memory_size_bytes.", kFullPageOnly);
 inline constexpr auto visible_memory_used = gauge("gpu_visible_memory_used_bytes", "bytes", "Used VRAM that the CPU can access, in bytes; part of gpu_memory_used_bytes.", kFullPageOnly);
 inline constexpr auto memory_bandwidth_utilization = gauge("gpu_memory_bandwidth_utilization_ratio", "ratio", "Memory traffic as a share of the memory's peak bandwidth.");
@@ -72,7 +78,8 @@ inline constexpr auto power_rail = gauge("gpu_power_rail_watts", "watts", "Power
 inline constexpr auto power_max = gauge("gpu_power_max_watts", "watts", "Highest power in the window, in watts.");
 inline constexpr auto power_utilization = gauge("gpu_power_utilization_ratio", "ratio", "Mean power of the last minute as a share of the device's maximum. AWS Neuron, which does not report watts.");
 inline constexpr auto power_min = gauge("gpu_power_min_watts", "watts", "Lowest power in the window, in watts.");
-inline constexpr auto power_limit = gauge("gpu_power_limit_watts", "watts", "Power limit in watts. limit=enforced: in force now; default: the card's default; min, max: the configurable range.", {Detail::Level::full, "limit", "enforced"});
+inline constexpr auto power_limit = gauge("gpu_power_limit_watts", "watts", "Power limit in watts. limit=enforced: in force now; requested: as set by the administrator; default: the card's default; min, max: the configurable range.", {Detail::Level::full, "limit", "enforced"});
+inline constexpr auto edpp_multiplier = gauge("gpu_edpp_multiplier_ratio", "ratio", "Multiplier of the peak power that the board is designed for (EDPp), as set in the driver; 1: 100 %.", kFullPageOnly);
 inline constexpr auto energy_joules = counter("gpu_energy_joules_total", "joules", "Energy used by the board in joules; rate() is the true mean power.");
 inline constexpr auto rail_energy_joules = counter("gpu_rail_energy_joules_total", "joules", "Energy used by one rail or part of the board in joules, by rail.");
 inline constexpr auto voltage = gauge("gpu_voltage_volts", "volts", "Voltage in volts, by rail.");
@@ -87,6 +94,7 @@ inline constexpr auto fan_rpm = gauge("gpu_fan_speed_rpm", "rpm", "Fan speed in 
 // Clocks and performance
 inline constexpr auto clock = gauge("gpu_clock_hertz", "hertz", "Clock frequency in hertz, by clock.");
 inline constexpr auto clock_max = gauge("gpu_clock_max_hertz", "hertz", "Maximum clock frequency in hertz, by clock.");
+inline constexpr auto clock_customer_boost = gauge("gpu_clock_customer_boost_hertz", "hertz", "Maximum boost clock frequency that is set for the customer's cards, in hertz, by clock.", kFullPageOnly);
 inline constexpr auto performance_state = gauge("gpu_performance_state", "", "Performance state; 0 is the fastest.", kFullPageOnly);
 inline constexpr auto peak_flops = gauge("gpu_peak_flops", "flops", "Peak dense compute rate in operations per second, by data type. source=table: from data sheets; formula: computed.", {Detail::Level::full, "dtype", "bf16"});
 inline constexpr auto peak_memory_bandwidth = gauge("gpu_peak_memory_bandwidth_bytes_per_second", "bytes_per_second", "Peak memory bandwidth in bytes per second.", kFullPageOnly);
@@ -152,6 +160,7 @@ inline constexpr auto fabric_health = gauge("gpu_fabric_health", "", "1 for the 
 inline constexpr auto fabric_condition = gauge("gpu_fabric_condition", "", "1 for each trouble that the device reports of its fabric, by condition. condition=no_partition, partition_unassigned: the node is not assigned to a partition, which is usual before it is given work.", kWhileNonzero);
 inline constexpr auto fabric_info = gauge("gpu_fabric_info", "", "Fabric in which the device is registered: clique, and cluster_uuid if the cluster has one; always 1. Absent until registration has succeeded.", kFullPageOnly);
 inline constexpr auto platform_info = gauge("gpu_platform_info", "", "Place of the device in its rack, as labels; always 1. chassis_serial: serial number of the chassis; slot: its slot, switches included; tray: its compute tray; host: the node in the slot; module: the GPU in the node.");
+inline constexpr auto inventory_info = gauge("gpu_inventory_info", "", "Further static facts of the device, as labels that the driver reports; always 1.", kFullPageOnly);
 inline constexpr auto topology_info = gauge("gpu_topology_info", "", "Path between the device and a peer GPU (uuid) of the machine; always 1. path=link: NVLink or xGMI; pix: one PCIe switch; pxb: several; phb: one host bridge; node: one NUMA node; sys: between NUMA nodes.", kFullPageOnly);
 inline constexpr auto license_state = gauge("gpu_license_state", "", "1 for the state of the vGPU licence. On the standard page state=licensed is always there and the others while they hold: to average or to compare with 0, use state=licensed.", {Detail::Level::nonzero, "state", "licensed"});
 

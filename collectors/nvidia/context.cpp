@@ -54,6 +54,7 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   find_peaks();
   find_unified_memory(info);
   platform_ = platform_labels(target.caller);
+  inventory_ = inventory_labels(target.caller);
   const std::optional<std::uint64_t> types = types_told(target.caller);
   const bool has_listener = has_events((*session)->functions());
   event_types_ = has_listener ? types.value_or(event_types_) & heard_types() : 0;
@@ -135,6 +136,7 @@ bool NvidiaContext::opens_well() {
   peak_facts(probe);
   has_own_memory(probe);
   platform_labels(probe);
+  inventory_labels(probe);
   types_told(probe);
   return !probe.was_troubled();
 }
@@ -149,6 +151,7 @@ void NvidiaContext::note_fabric(const nvml::FabricInfoV3& info) noexcept {
 std::vector<SeriesSpec> NvidiaContext::info_series() {
   std::vector<SeriesSpec> series = fabric_series();
   if (!platform_.empty()) series.push_back({&catalog::platform_info, platform_});
+  if (!inventory_.empty()) series.push_back({&catalog::inventory_info, inventory_});
   return series;
 }
 

@@ -149,7 +149,7 @@ class NvidiaContext {
   void end_binding() noexcept {}
   bool has_more(Nanoseconds now) noexcept;
 
-  // For DescribesItself: gpu_fabric_info, gpu_platform_info.
+  // For DescribesItself: gpu_fabric_info, gpu_platform_info, gpu_inventory_info.
 
   std::vector<SeriesSpec> info_series();
 
@@ -250,6 +250,7 @@ class NvidiaContext {
   std::uint64_t mig_changes_ = 0;  // events of a changed division that were handled
   std::optional<HostMemoryFile> unified_memory_;
   std::vector<Label> platform_;     // labels of gpu_platform_info; empty: unknown
+  std::vector<Label> inventory_;    // likewise of gpu_inventory_info
   std::deque<NvmlTarget> targets_;  // the GPU, then its MIG instances
   std::size_t turned_to_ = 0;
   std::vector<Partition> partitions_;

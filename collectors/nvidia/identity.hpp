@@ -71,6 +71,9 @@ bool has_own_memory(NvmlCaller& gpu);
 /// place in the rack (nvmlDeviceGetPlatformInfo). On boards with several GPU modules before it, the module.
 std::vector<Label> platform_labels(NvmlCaller& gpu);
 
+/// The labels of gpu_inventory_info: those that the driver reports.
+std::vector<Label> inventory_labels(NvmlCaller& gpu);
+
 /// Returns where the GPU's NVLinks lead, sorted, each place once (DeviceInfo::linked_to): the PCI address of
 /// a GPU, or `switch:` and the PCI address of an NVSwitch. NVSwitches of NVLink 5 are no PCI functions of the
 /// machine, so their address is empty: all of them are one domain. Links that are down lead nowhere. Calls

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "collectors/api/catalog.hpp"
@@ -567,6 +568,7 @@ static_assert(std::all_of(kTable.begin(), kTable.end(), in_its_tier));
 // A thousand rows of links, of which few are ever bound: they are created on demand.
 std::vector<Row> rows_with_links() {
   std::vector<Row> rows(kTable.begin(), kTable.end());
+  std::ranges::copy(setting_rows(), std::back_inserter(rows));
   for (const LinkRow make_row : kLinkRows) {
     for (unsigned link = 0; link < nvml::kMostLinks; ++link) rows.push_back(make_row(link, kLinkNames[link]));
   }

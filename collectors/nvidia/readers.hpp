@@ -313,6 +313,9 @@ Reader confidential(NvidiaContext& context, const ReadSource& source);
 /// 1 while the protection of several confidential GPUs is in this mode (nvml::MultiGpuMode).
 Reader multi_gpu(NvidiaContext& context, const ReadSource& source);
 
+/// Rows of what the driver is set to, and of sessions of the video engines (inventory.cpp).
+std::span<const Row> setting_rows() noexcept;
+
 /// The peak of the data type at that index.
 Reader peak_in_table(NvidiaContext& context, const ReadSource& source);
 Reader peak_by_formula(NvidiaContext& context, const ReadSource& source);

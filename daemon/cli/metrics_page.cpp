@@ -44,6 +44,7 @@ constexpr const MetricDescriptor* kOfDevices[] = {&catalog::info,
                                                   &catalog::partition_info,
                                                   &catalog::fabric_info,
                                                   &catalog::platform_info,
+                                                  &catalog::inventory_info,
                                                   &catalog::operational_events};
 
 void add(Catalogue& families, const MetricDescriptor& descriptor, const Use* use) {

@@ -49,7 +49,7 @@ THROTTLE_WORDS = {
 LOCATION_WORDS = {"l1": "L1_CACHE", "l2": "L2_CACHE", "texture": "TEXTURE_MEMORY", "shared": "TEXTURE_SHM"}
 MASK_WORDS = {"bandwidth": "DEGRADED_BW", "access_timeout": "ACCESS_TIMEOUT_RECOVERY", "configuration": "INCORRECT_CONFIGURATION"}
 LITERALS = [
-    Literal("field ids", "metrics.cpp", r'(?:(?:field|field_is|fields)\(|tlimit, )"NVML_FI_DEV_(?P<word>\w+)[^"]*", (?P<number>\d+)', "NVML_FI_DEV_{}"),
+    Literal("field ids", "*.cpp", r'(?:(?:field|field_is|fields)\(|tlimit, )"NVML_FI_DEV_(?P<word>\w+)[^"]*", (?P<number>\d+)', "NVML_FI_DEV_{}"),
     Literal("field ids", "metrics.cpp", r'(?:link_bytes|link_ber|c2c_error)<(?P<number>\d+)>\([^)]*?"NVML_FI_DEV_(?P<word>\w+)"', "NVML_FI_DEV_{}"),
     Literal("field ids", "metrics.cpp", r'\{"\w+", "(?P<word>\w+)", [^{},]+, (?P<number>\d+)\}', "NVML_FI_DEV_{}", THROTTLE_WORDS),
     Literal("GPM ids", "**/*.?pp", r'gpm(?:_total|_cycles|_mean|_link_total)?(?:\(|, )"GPM (?P<word>[^"]+)", (?P<number>\d+)[,)}]', "NVML_GPM_METRIC_{}", GPM_WORDS),

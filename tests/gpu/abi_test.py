@@ -25,7 +25,7 @@ PREFIXES = {
     "Return": ["NVML_{}", "NVML_ERROR_{}"], "Architecture": ["NVML_DEVICE_ARCH_{}"], "ClockType": ["NVML_{}"],
     "TemperatureThreshold": ["NVML_TEMPERATURE_{}"], "SamplingType": [], "EccErrorType": ["NVML_MEMORY_ERROR_TYPE_{}"],
     "EccCounterType": ["NVML_{}_ECC"], "EventReason": [], "EventType": [], "MultiGpuMode": ["NVML_CC_SYSTEM_{}"],
-    "OperationalSeverity": ["NVML_OPERATIONAL_EVENT_{}"],
+    "OperationalSeverity": ["NVML_OPERATIONAL_EVENT_{}"], "AddressSpace": ["NVML_DEVICE_{}"], "InforomObject": ["NVML_{}"],
 }
 # Where the words differ.
 ALIASES = {

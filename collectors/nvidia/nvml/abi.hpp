@@ -83,6 +83,53 @@ struct PlatformInfo {  // nvmlPlatformInfo_v2_t
 static_assert(sizeof(PlatformInfo) == 44 && offsetof(PlatformInfo, chassis_serial) == 20 &&
               offsetof(PlatformInfo, slot) == 36 && offsetof(PlatformInfo, module) == 40);
 
+struct PciInfoExt {  // nvmlPciInfoExt_v1_t
+  unsigned version = version_of<PciInfoExt>(1);
+  unsigned domain, bus, device, device_id, subsystem_id, base_class, sub_class;
+  char bus_id[32];
+};
+static_assert(sizeof(PciInfoExt) == 64 && offsetof(PciInfoExt, base_class) == 24);
+
+struct Pdi {  // nvmlPdi_v1_t
+  unsigned version = version_of<Pdi>(1);
+  std::uint64_t value;
+};
+static_assert(sizeof(Pdi) == 16 && offsetof(Pdi, value) == 8);
+
+struct AddressingMode {  // nvmlDeviceAddressingMode_v1_t
+  unsigned version = version_of<AddressingMode>(1);
+  unsigned mode;
+};
+static_assert(sizeof(AddressingMode) == 8);
+
+struct Capabilities {  // nvmlDeviceCapabilities_v1_t
+  unsigned version = version_of<Capabilities>(1);
+  unsigned mask;
+};
+static_assert(sizeof(Capabilities) == 8);
+
+struct C2cMode {  // nvmlC2cModeInfo_v1_t
+  unsigned is_enabled;
+};
+static_assert(sizeof(C2cMode) == 4);
+
+#define GPUMETER_NVML_INVENTORY(X)                                          \
+  X(nvmlSystemGetCudaDriverVersion, (int*))                                 \
+  X(nvmlDeviceGetBrand, (nvml::Device, unsigned*))                          \
+  X(nvmlDeviceGetBoardId, (nvml::Device, unsigned*))                        \
+  X(nvmlDeviceGetMultiGpuBoard, (nvml::Device, unsigned*))                  \
+  X(nvmlDeviceGetBoardPartNumber, (nvml::Device, char*, unsigned))          \
+  X(nvmlDeviceGetInforomImageVersion, (nvml::Device, char*, unsigned))      \
+  X(nvmlDeviceGetInforomVersion, (nvml::Device, unsigned, char*, unsigned)) \
+  X(nvmlDeviceGetPciInfoExt, (nvml::Device, nvml::PciInfoExt*))             \
+  X(nvmlDeviceGetGpuMaxPcieLinkGeneration, (nvml::Device, unsigned*))       \
+  X(nvmlDeviceGetPdi, (nvml::Device, nvml::Pdi*))                           \
+  X(nvmlDeviceGetAccountingMode, (nvml::Device, unsigned*))                 \
+  X(nvmlDeviceGetAddressingMode, (nvml::Device, nvml::AddressingMode*))     \
+  X(nvmlDeviceGetC2cModeInfoV, (nvml::Device, nvml::C2cMode*))              \
+  X(nvmlDeviceGetCapabilities, (nvml::Device, nvml::Capabilities*))         \
+  X(nvmlDeviceGetMaxCustomerBoostClock, (nvml::Device, unsigned, unsigned*))
+
 #define GPUMETER_NVML_IDENTITY(X)                                    \
   X(nvmlSystemGetDriverVersion, (char*, unsigned))                   \
   X(nvmlSystemGetConfComputeState, (nvml::ConfidentialState*))       \
@@ -138,6 +185,11 @@ struct Bar1Memory {  // nvmlBAR1Memory_t, bytes
 };
 static_assert(sizeof(Bar1Memory) == 24);
 
+struct CaptureStats {  // nvmlFBCStats_t, of frame buffer capture
+  unsigned sessions, frames_per_second, latency_usec;
+};
+static_assert(sizeof(CaptureStats) == 12);
+
 #define GPUMETER_NVML_ACTIVITY(X)                                                              \
   X(nvmlDeviceGetUtilizationRates, (nvml::Device, nvml::Utilization*))                         \
   X(nvmlDeviceGetEncoderUtilization, (nvml::Device, unsigned*, unsigned*))                     \
@@ -148,7 +200,10 @@ static_assert(sizeof(Bar1Memory) == 24);
     (nvml::Device, unsigned, std::uint64_t, nvml::ValueType*, unsigned*, nvml::BufferSample*)) \
   X(nvmlDeviceGetMemoryInfo_v2, (nvml::Device, nvml::MemoryV2*))                               \
   X(nvmlDeviceGetMemoryInfo, (nvml::Device, nvml::Memory*))                                    \
-  X(nvmlDeviceGetBAR1MemoryInfo, (nvml::Device, nvml::Bar1Memory*))
+  X(nvmlDeviceGetBAR1MemoryInfo, (nvml::Device, nvml::Bar1Memory*))                            \
+  X(nvmlDeviceGetConfComputeProtectedMemoryUsage, (nvml::Device, nvml::Memory*))               \
+  X(nvmlDeviceGetEncoderStats, (nvml::Device, unsigned*, unsigned*, unsigned*))                \
+  X(nvmlDeviceGetFBCStats, (nvml::Device, nvml::CaptureStats*))
 
 // Power, temperatures, clocks, fans.
 
@@ -505,6 +560,7 @@ static_assert(sizeof(GpmMetricsGet) == 19104 && offsetof(GpmMetricsGet, first) =
   X(nvmlGpmMetricsGet, (nvml::GpmMetricsGet*))
 
 #define GPUMETER_NVML_OPTIONAL(X) \
+  GPUMETER_NVML_INVENTORY(X)      \
   GPUMETER_NVML_IDENTITY(X)       \
   GPUMETER_NVML_ACTIVITY(X)       \
   GPUMETER_NVML_SENSORS(X)        \

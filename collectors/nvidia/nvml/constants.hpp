@@ -84,6 +84,15 @@ inline constexpr unsigned kFabricCompleted = 3;
 /// nvmlSystemConfComputeSettings_t.multiGpuMode.
 enum MultiGpuMode : unsigned { kMultiGpuNone, kMultiGpuProtectedPcie, kMultiGpuNvle };
 
+/// Values of nvmlDeviceGetAddressingMode.
+enum AddressSpace : unsigned { kAddressingModeNone, kAddressingModeHmm, kAddressingModeAts };
+
+/// Bit of nvmlDeviceGetCapabilities: extended GPU memory.
+inline constexpr unsigned kCapabilityEgm = 1;  // NVML_DEV_CAP_EGM
+
+/// Parts of the inforom with versions of their own.
+enum InforomObject : unsigned { kInforomOem, kInforomEcc, kInforomPower };
+
 /// nvmlDeviceGetVirtualizationMode of a GPU that its host divides among virtual machines.
 inline constexpr unsigned kHostVgpu = 3;  // NVML_GPU_VIRTUALIZATION_MODE_HOST_VGPU
 

@@ -203,6 +203,8 @@ def scenario_of(capture: str, which: str) -> Scenario:
                 if isinstance(version := root.at(title).read(), str)]
     driver = versions[0].split()[0] if versions else "0"
     scenario: Scenario = {"system": {"driver_version": driver, "nvml_version": driver}, "devices": devices}
+    cuda = [version for title in ("CUDA UMD Version", "CUDA Version") if isinstance(version := root.at(title).read(), str)]
+    put(scenario["system"], "cuda_version", cuda[0].split()[0] if cuda else None)
     symbols = section(capture, "capabilities :: nvml-symbols")
     if symbols:
         ours = re.findall(r"^  X\((nvml\w+),", FUNCTIONS.read_text(), re.M)

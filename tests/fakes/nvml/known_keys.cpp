@@ -13,28 +13,33 @@ struct Group {
 };
 
 constexpr Group kSystem[] = {
-    {"system", "driver_version nvml_version"},
+    {"system", "driver_version nvml_version cuda_version"},
     {"system.confidential", "environment feature devtools multi_gpu"},
     {"layouts", "memory fabric fields gpm_metrics process_info"},
 };
 
 constexpr Group kDevice[] = {
     {"",
-     "present name uuid serial vbios inforom gsp_firmware minor architecture compute_capability cores "
+     "present name uuid serial vbios inforom inforom_oem inforom_ecc inforom_power brand board_id "
+     "board_part_number multi_gpu_board pdi capabilities gsp_firmware minor architecture compute_capability "
+     "cores "
      "memory_bus_width numa_node module_id virtualization unrepairable_memory supported_events "
      "operational_events index gi ci "
      "gi_profile gi_start"},
-    {"pci", "bus_id device_id subsystem_id"},
-    {"modes", "persistence compute display_active ecc ecc_pending"},
+    {"pci", "bus_id device_id subsystem_id base_class sub_class"},
+    {"modes", "persistence compute display_active ecc ecc_pending accounting addressing c2c"},
     {"utilization", "gpu memory"},
     {"engines", "encoder decoder jpeg ofa period_us"},
     {"memory", "total reserved used free"},
     {"bar1", "total reserved used free"},
+    {"protected_memory", "total used free"},
+    {"encoder", "sessions frames_per_second latency_usec"},
+    {"capture", "sessions frames_per_second latency_usec"},
     {"power", "draw energy limit default_limit min_limit max_limit"},
     {"temperature", "gpu margin"},
     {"temperature.thresholds",
      "shutdown slowdown memory_max gpu_max acoustic_min acoustic_current acoustic_max gps_current"},
-    {"clocks", "graphics sm memory video pstate reasons supported_reasons"},
+    {"clocks", "graphics sm memory video pstate reasons supported_reasons customer_boost"},
     {"clocks.max", "graphics sm memory video"},
     {"fields", "#"},
     {"fields.#", "value type"},
@@ -53,7 +58,7 @@ constexpr Group kDevice[] = {
     {"vgpus", "active"},
     {"vgpus.active.#", "id vm memory sm present"},
     {"vgpus.samples", "period_ms"},
-    {"pcie", "generation max_generation width max_width replays"},
+    {"pcie", "generation max_generation gpu_max_generation width max_width replays"},
     {"nvlink", "count"},
     {"nvlink.link", "state remote remote_address"},
     {"nvlink.link.errors", "replay recovery crc_flit crc_data ecc_data"},

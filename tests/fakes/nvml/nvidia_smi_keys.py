@@ -4,6 +4,9 @@
 PLAIN = {
     "name": "Product Name", "uuid": "GPU UUID", "serial": "Serial Number", "minor": "Minor Number",
     "vbios": "VBIOS Version", "inforom": "Inforom Version/Image Version", "gsp_firmware": "GSP Firmware Version",
+    "inforom_oem": "Inforom Version/OEM Object", "inforom_ecc": "Inforom Version/ECC Object",
+    "inforom_power": "Inforom Version/Power Management Object", "board_id": "Board ID", "board_part_number": "Board Part Number",
+    "pdi": "GPU PDI", "module_id": "Platform Info/Module Id", "pci.base_class": "PCI/Base Classcode", "pci.sub_class": "PCI/Sub Classcode",
     "pci.bus_id": "PCI/Bus Id", "pci.device_id": "PCI/Device Id", "pci.subsystem_id": "PCI/Sub System Id",
     "utilization.gpu": "Utilization/GPU", "utilization.memory": "Utilization/Memory",
     "engines.encoder": "Utilization/Encoder", "engines.decoder": "Utilization/Decoder",
@@ -30,10 +33,21 @@ PLAIN = {
     "fields.29": "Retired Pages/Single Bit ECC", "fields.30": "Retired Pages/Double Bit ECC",
     "remapped_rows.corrected": "Remapped Rows/Correctable Error", "fields.142": "Remapped Rows/Correctable Error",
     "remapped_rows.uncorrected": "Remapped Rows/Uncorrectable Error", "fields.143": "Remapped Rows/Uncorrectable Error",
+    "pcie.gpu_max_generation": "PCI/GPU Link Info/PCIe Generation/Device Max", "fields.274": "EDPp Multiplier",
+    "clocks.customer_boost": "Max Customer Boost Clocks/Graphics",
     "fabric.clique": "Fabric/CliqueId", "fabric.cluster_uuid": "Fabric/ClusterUUID",
-}
+} | {f"protected_memory.{key.lower()}": f"Conf Compute Protected Memory Usage/{key}" for key in ("Total", "Used", "Free")} | {
+    f"{key}.{part}": f"{group}/{title}" for key, group in (("encoder", "Encoder Stats"), ("capture", "FBC Stats"))
+    for part, title in (("sessions", "Active Sessions"), ("frames_per_second", "Average FPS"), ("latency_usec", "Average Latency"))} | {
+    f"sram.{key}": f"ECC Errors/Aggregate Uncorrectable SRAM Sources/SRAM {title}"
+    for key, title in (("l2", "L2"), ("sm", "SM"), ("mcu", "Microcontroller"), ("pcie", "PCIE"), ("other", "Other"))}
 WORDS = {
     "modes.persistence": "Persistence Mode", "modes.compute": "Compute Mode", "modes.display_active": "Display Active",
+    "brand": "Product Brand", "multi_gpu_board": "MultiGPU Board", "modes.accounting": "Accounting Mode",
+    "modes.addressing": "Addressing Mode", "modes.c2c": "GPU C2C Mode", "capabilities": "Capabilities/EGM",
+    "virtualization": "GPU Virtualization Mode/Virtualization Mode", "sram.threshold_exceeded": "ECC Errors/Aggregate/SRAM Threshold Exceeded",
+    "repair.channel": "ECC Errors/Channel Repair Pending", "repair.tpc": "ECC Errors/TPC Repair Pending",
+    "unrepairable_memory": "ECC Errors/Unrepairable Memory",
     "modes.ecc": "ECC Mode/Current", "modes.ecc_pending": "ECC Mode/Pending", "fields.1": "ECC Mode/Current",
     "fields.2": "ECC Mode/Pending", "mig.mode": "MIG Mode/Current", "mig.mode_pending": "MIG Mode/Pending",
     "remapped_rows.pending": "Remapped Rows/Pending", "remapped_rows.failure": "Remapped Rows/Remapping Failure Occurred",

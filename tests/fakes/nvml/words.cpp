@@ -16,7 +16,7 @@ struct Word {
 };
 
 // nvml_constants.tsv: NVML_FEATURE_*, NVML_COMPUTEMODE_*, NVML_DEVICE_ARCH_*, NVML_GPU_FABRIC_STATE_*,
-// NVML_GPU_RECOVERY_ACTION_*, NVML_CC_SYSTEM_*, NVML_GRID_LICENSE_*, NVML_NVLINK_DEVICE_TYPE_*,
+// NVML_BRAND_*, NVML_GPU_RECOVERY_ACTION_*, NVML_CC_SYSTEM_*, NVML_GRID_LICENSE_*, NVML_NVLINK_DEVICE_TYPE_*,
 // nvmlClocksEventReason*, nvmlEventType*.
 constexpr Word kWords[] = {
     {"no", 0},
@@ -68,6 +68,14 @@ constexpr Word kWords[] = {
     {"protected_pcie", nvml::kMultiGpuProtectedPcie},
     {"nvle", nvml::kMultiGpuNvle},
     {"host_vgpu", nvml::kHostVgpu},
+    {"pass-through", 1},
+    {"hmm", nvml::kAddressingModeHmm},
+    {"ats", nvml::kAddressingModeAts},
+    {"egm", nvml::kCapabilityEgm},
+    {"quadro", 1},
+    {"tesla", 2},
+    {"geforce", 5},
+    {"nvidia", 14},
     {"unlicensed", 4},
     {"licensed", 5},
     {"vgpu", 1},

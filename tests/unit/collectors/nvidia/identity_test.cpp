@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <string>
+
 #include "tests/fakes/fake_driver.hpp"
 #include "tests/fakes/nvidia_gpu.hpp"
 
@@ -202,6 +205,52 @@ TEST(NvidiaPlatform, ABoardOfModulesNamesTheModuleAndACardDoesNot) {
   EXPECT_EQ(page_of("module_id: 6", {"gpu_platform"}), "gpu_platform_info{module=\"6\"} 1\n");
   EXPECT_EQ(page_of("module_id: 0", {"gpu_platform"}), "");
   EXPECT_EQ(page_of("name: X", {"gpu_platform"}), "");
+}
+
+// The inventory, the driver's settings, and sessions of the video engines. tests/nvidia_captures_test.py
+// reads those of real cards.
+TEST(NvidiaInventory, WhatTheDriverDoesNotReportIsNoLabel) {
+  EXPECT_EQ(page_of("brand: 99, board_id: 0x8300, pdi: 0xd52bae2e458244e2, inforom_oem: {error: unknown}",
+                    {"gpu_inventory"}),
+            "gpu_inventory_info{brand=\"99\",board_id=\"0x8300\",pdi=\"0xd52bae2e458244e2\"} 1\n");
+  EXPECT_EQ(page_of("name: X", {"gpu_inventory", "gpu_mode", "gpu_video", "gpu_protected", "gpu_edpp"}), "");
+}
+
+TEST(NvidiaInventory, TheDeviceAloneIsNamedAsLspciDoes) {
+  EXPECT_EQ(
+      page_of("pci: {bus_id: \"00000000:0C:00.0\", device_id: 0x1E8110DE, subsystem_id: 0x40051458, "
+              "base_class: 3, sub_class: 0}, pcie: {gpu_max_generation: 4}",
+              {"gpu_inventory"}, "system: {cuda_version: \"12.4\"}"),
+      "gpu_inventory_info{pci_device_id=\"10de:1e81\",pci_subsystem_id=\"1458:4005\",pci_class=\"0300\","
+      "pcie_max_generation=\"4\",cuda_version=\"12.4\"} 1\n");
+}
+
+TEST(NvidiaSettings, OneStateOfEachModeIsActive) {
+  const std::string page = page_of(
+      "modes: {accounting: enabled, addressing: ats, c2c: enabled}, capabilities: "
+      "egm, virtualization: host_vgpu",
+      {"gpu_mode"});
+  std::string active;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with(" 1")) active += line + "\n";
+  }
+  EXPECT_EQ(active,
+            "gpu_mode{mode=\"accounting\",state=\"enabled\"} 1\n"
+            "gpu_mode{mode=\"addressing\",state=\"ats\"} 1\n"
+            "gpu_mode{mode=\"c2c\",state=\"enabled\"} 1\n"
+            "gpu_mode{mode=\"egm\",state=\"enabled\"} 1\n"
+            "gpu_mode{mode=\"virtualization\",state=\"host_vgpu\"} 1\n");
+}
+
+TEST(NvidiaSettings, AnotherCapabilityIsNoEgmAndAMultiplierOutOfRangeIsNone) {
+  EXPECT_EQ(page_of("capabilities: 6, fields: {274: 100, 192: 650000}",
+                    {"gpu_mode", "gpu_edpp", "gpu_power_limit"}),
+            "gpu_edpp_multiplier_ratio 1\n"
+            "gpu_mode{mode=\"egm\",state=\"disabled\"} 1\n"
+            "gpu_mode{mode=\"egm\",state=\"enabled\"} 0\n"
+            "gpu_power_limit_watts{limit=\"requested\"} 650\n");
+  EXPECT_EQ(page_of("fields: {274: 4294967295}", {"gpu_edpp"}), "");
 }
 
 TEST(NvidiaRepair, PendingRepairsAndMemoryBeyondRepair) {

@@ -3,12 +3,12 @@
 local text = import '../lib/annotations.libsonnet';
 local duration = import '../lib/duration.libsonnet';
 
-// Fields: alert, reason (a regular expression if it has a +), what (follows "GPU 0 of node"), text, and
-// failure (true if the reason can have severity="failed"; the alert then has a critical rule).
+// Fields: alert, reason (a regular expression if it has a +), what (follows "GPU 0 of node"), text,
+// failure (true if the reason can have severity="failed"; the alert then has a critical rule), and only (more lines of the expression).
 local faults = [
   {
     alert: 'GpuXid',
-    reason: 'xid_.+',
+    reason: 'xid_([0-9]+|other)',
     failure: true,
     what: 'reported XID {{ reReplaceAll "xid_" "" $labels.reason }}',
     text: 'The driver of GPU {{ $labels.gpu }} ({{ $labels.uuid }}) reported XID {{ reReplaceAll "xid_" "" $labels.reason }}.'
@@ -16,6 +16,27 @@ local faults = [
           + text.with('clamp_min(%s, 1)' % text.selector('gpu_xid_errors_total', 'xid=%q,'),
                       ' Its count is {{ . | first | value }}.',
                       arguments='(reReplaceAll "xid_" "" $labels.reason) $labels.job $labels.instance $labels.uuid'),
+  },
+  {
+    alert: 'GpuXid',
+    reason: 'xid_repeated',
+    what: 'has an XID that comes back at one place',
+    text: 'An XID of GPU {{ $labels.gpu }} ({{ $labels.uuid }}) has come back at the same place within a day, which points at the hardware. '
+          + 'http://{{ $labels.instance }}/api/v1/events names the XID and the place.',
+  },
+  // Of the kernel's log: the driver may go on to answer with its last values. While gpu_up is 0, the alert of that name which
+  // reads it stands (presence.libsonnet), two minutes after the value.
+  {
+    alert: 'GpuLost',
+    reason: 'device_lost',
+    failure: true,
+    only: [
+      'and on (job, instance, uuid) gpu_events_total{event="off_bus"} > 0',
+      'unless on (job, instance, uuid) gpu_up offset %(GpuLost)s == 0',
+    ],
+    what: 'has fallen off the bus',
+    text: 'The kernel reports that GPU {{ $labels.gpu }} ({{ $labels.uuid }}) no longer answers on the PCI bus. '
+          + 'Its driver may still report its last values.',
   },
   {
     alert: 'GpuRecoveryAction',
@@ -162,8 +183,9 @@ function(config, make)
   local selector(fault, matchers='') =
     local operator = if std.length(std.findSubstr('+', fault.reason)) > 0 then '=~' else '=';
     '{reason%s"%s"%s}' % [operator, fault.reason, matchers];
+  local only(fault) = std.join('', ['  %s\n' % line for line in std.get(fault, 'only', [])]) % config.hold;
   local rule(fault, severity, expr) = make.gpu_alert(
-    fault.alert, severity, expr, fault.what, fault.text + ' Suggested action: {{ $labels.action }}.', hold=null
+    fault.alert, severity, expr + only(fault), fault.what, fault.text + ' Suggested action: {{ $labels.action }}.', hold=null
   );
   local rules(fault) =
     local failed = selector(fault, ',severity="failed"');

@@ -15,6 +15,7 @@
 #include "collectors/api/catalog.hpp"
 #include "exporter/health/advisories.hpp"
 #include "exporter/health/conditions.hpp"
+#include "exporter/health/past.hpp"
 #include "exporter/health/readings.hpp"
 
 namespace gpumeter::health {
@@ -66,109 +67,6 @@ void add(std::vector<Finding>& to, Finding&& finding, bool is_of_link) {
   }
 }
 
-/// The recent past of one reading, in twelve slots of a twelfth of the window each. A value leaves up to a
-/// twelfth of the window early.
-class Window {
- public:
-  /// Adds the value of `now`, or nothing if it is absent. Returns the mean or the highest value, or the
-  /// growth of a counter, in the window until now; absent if the window is empty.
-  double add(Over over, Nanoseconds length, double value, Nanoseconds now) noexcept {
-    advance(now.count() / std::max<std::int64_t>(1, length.count() / static_cast<std::int64_t>(kSlots)));
-    Slot& slot = slots_[static_cast<std::size_t>(current_) % kSlots];
-    if (!std::isnan(value)) {
-      const double amount = over == Over::rise ? growth(value) : value;
-      const double before = slot.amount;
-      slot.amount = over == Over::highest && slot.values > 0 ? std::max(before, amount)
-                    : over == Over::highest                  ? amount
-                                                             : before + amount;
-      ++slot.values;
-    }
-    return result(over);
-  }
-
-  /// The counter had this value before the first add().
-  void begin_at(double value) noexcept { last_ = value; }
-
-  /// The same as of the last add().
-  double result(Over over) const noexcept {
-    double sum = 0;
-    double highest = -std::numeric_limits<double>::infinity();
-    double values = 0;
-    for (const Slot& slot : slots_) {
-      if (slot.values == 0) continue;
-      sum += slot.amount;
-      highest = std::max(highest, slot.amount);
-      values += slot.values;
-    }
-    if (values == 0) return kAbsent;
-    if (over == Over::highest) return highest;
-    return over == Over::mean ? sum / values : sum;
-  }
-
- private:
-  static constexpr std::size_t kSlots = 12;
-  struct Slot {
-    double amount = 0;  ///< sum, highest or growth
-    std::uint32_t values = 0;
-  };
-
-  void advance(std::int64_t to) noexcept {
-    const std::int64_t fresh = std::min(to - current_, static_cast<std::int64_t>(kSlots));
-    for (std::int64_t i = 0; i < fresh; ++i) slots_[static_cast<std::size_t>(to - i) % kSlots] = {};
-    current_ = to;
-  }
-
-  // A counter that starts again counts from 0.
-  double growth(double value) noexcept {
-    const double last = std::exchange(last_, value);
-    if (std::isnan(last)) return 0;
-    return value >= last ? value - last : value;
-  }
-
-  std::array<Slot, kSlots> slots_{};
-  std::int64_t current_ = 0;  ///< number of the slot that holds the present
-  double last_ = kAbsent;     ///< of a counter
-};
-
-/// The last growth of a counter.
-class LastEvent {
- public:
-  explicit LastEvent(bool from_zero) noexcept : last_(from_zero ? 0 : kAbsent) {}
-
-  /// Returns the growth since the first of these events, or 0 if `keep` has passed since the last one; absent
-  /// if the counter never had a value.
-  double add(Nanoseconds keep, double value, Nanoseconds now) noexcept {
-    if (!std::isnan(value)) {
-      const double last = std::exchange(last_, value);
-      if (std::isnan(last) && at_)
-        before_ += value;             // of an earlier process, which has counted this value too
-      if (value < last) before_ = 0;  // it starts again: only what it counts now is news
-      if (value > last && !at_) before_ = last;
-      if (value > last || (value < last && value > 0)) at_ = now;
-    }
-    if (std::isnan(last_)) return kAbsent;
-    if (at_ && now - *at_ >= keep) at_.reset();
-    return at_ ? last_ - before_ : 0;
-  }
-
-  /// The events are no news any more.
-  void forget() noexcept { at_.reset(); }
-
-  std::optional<OngoingEvent> ongoing() const noexcept {
-    return at_ ? std::optional(OngoingEvent{last_ - before_, *at_}) : std::nullopt;
-  }
-  /// An earlier process saw this growth. Before the first add().
-  void resume(const OngoingEvent& earlier) noexcept {
-    before_ = -earlier.count;
-    at_ = earlier.at;
-  }
-
- private:
-  double last_;
-  double before_ = 0;  ///< the count before the first of these events
-  std::optional<Nanoseconds> at_;
-};
-
 /// A term with the places of its numbers.
 struct Place {
   const Term* term;
@@ -185,6 +83,11 @@ struct Place {
   bool keeps_highest() const noexcept {
     return term->window == kUntilRelease && (term->over == Over::highest || compares_with_usual());
   }
+  /// True if a restart must not end the window: the driver's counter goes on, and a day is long.
+  bool keeps_growth() const noexcept {
+    return term->over == Over::rise && term->window >= std::chrono::hours(24);
+  }
+  bool is_kept() const noexcept { return counts_events_of_daemon() || keeps_highest() || keeps_growth(); }
   bool compares_with_usual() const noexcept { return term->compare == Compare::below_usual; }
   bool compares_devices() const noexcept {
     return term->compare == Compare::differs_in_model || term->compare == Compare::differs_in_vendor ||
@@ -342,6 +245,7 @@ struct Judge::State {
           if (place.counts_events_of_daemon()) event = past.events[place.past].ongoing();
           if (place.keeps_highest())
             event = OngoingEvent{past.windows[place.past].result(Over::highest), now_};
+          if (place.keeps_growth()) event = past.windows[place.past].kept(place.term->window);
           if (event && event->count > 0) events[uuid][place.series()] = *event;
         }
       }
@@ -497,11 +401,13 @@ struct Judge::State {
     for (const Rule& rule : rules_) {
       if (rule.is_of_links != past.is_of_link) continue;
       for (const Place& place : rule.places) {
-        if (!place.counts_events_of_daemon() && !place.keeps_highest()) continue;
+        if (!place.is_kept()) continue;
         const auto event = earlier->second.find(place.series());
         if (event == earlier->second.end()) continue;
         if (place.counts_events_of_daemon()) {
           past.events[place.past].resume(event->second);
+        } else if (place.keeps_growth()) {
+          past.windows[place.past].resume(event->second, place.term->window);
         } else {
           past.windows[place.past].add(Over::highest, place.term->window, event->second.count, now_);
         }

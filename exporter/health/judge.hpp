@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "collectors/api/part.hpp"
@@ -15,11 +16,13 @@ namespace gpumeter::health {
 /// Growth of a counter that is still news.
 struct OngoingEvent {
   double count;
-  Nanoseconds at{};  ///< of the last one (CLOCK_MONOTONIC)
+  Nanoseconds at{};                 ///< of the last one (CLOCK_MONOTONIC)
+  std::vector<double> growth = {};  ///< in each slot of a window until then; the count is the counter's value
 };
 
 /// Events of the devices that are still news, by uuid and by the series that counts them. For a gauge, such
-/// as the number of links that are up, the count is the highest value so far.
+/// as the number of links that are up, the count is the highest value so far. For a link, the uuid is
+/// "GPU-0/nvlink/14".
 using Events = std::map<std::string, std::map<std::string, OngoingEvent>>;
 
 /// Judges the devices of a store by the table of conditions. Keeps what the table needs of the past: hold
@@ -40,8 +43,9 @@ class Judge {
 
   /// Events of an earlier process, for devices that were not judged yet.
   void resume(Events earlier);
-  /// The events that only the daemon has counted, if they are news, and the highest values that it has seen
-  /// since the driver was opened; those of earlier processes for devices that were not judged yet.
+  /// The events that only the daemon has counted, if they are news, the windows of a day, and the highest
+  /// values that it has seen since the driver was opened; those of earlier processes for devices that were
+  /// not judged yet.
   Events events() const;
 
  private:

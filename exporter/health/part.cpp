@@ -10,6 +10,7 @@
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/machine.hpp"
 #include "exporter/health/judge.hpp"
+#include "exporter/health/past.hpp"
 #include "exporter/store/series_list.hpp"
 #include "exporter/store/store.hpp"
 
@@ -138,6 +139,7 @@ std::string Health::save() const {
   for (const auto& [uuid, events] : judge_.events()) {
     for (const auto& [series, event] : events) {
       out.begin(kEvent)(uuid, series, event.count, event.at);
+      for (const double growth : event.growth) out(growth);
     }
   }
   return out.take();
@@ -152,7 +154,8 @@ Result<Done> Health::resume(std::string_view section, bool is_of_this_boot) {
     std::string series = in.take<std::string>();
     OngoingEvent event{};
     in(event.count, event.at).check(in.kind() == kEvent && event.count > 0 && ++count <= kMostEvents);
-    events[std::move(uuid)][std::move(series)] = event;
+    while (in.has_field() && event.growth.size() < Window::kSlots) in.amounts(event.growth.emplace_back());
+    events[std::move(uuid)][std::move(series)] = std::move(event);
   }
   if (in.failed()) return Error("the events of devices, line " + std::to_string(in.line()));
   // A boot resets the GPUs. What a GPU ever had, such as the number of its links, stays the measure.

@@ -346,6 +346,18 @@ TEST_F(JudgeTest, AResetThroughTheBusAndAnUnknownRecoveryActionHaveTheirActions)
   EXPECT_EQ(text_after(1s), "failed: recovery_action reboot");
 }
 
+TEST_F(JudgeTest, ABankThatWaitsForAResetAndAnSramAboveItsThresholdAreFaults) {
+  const auto banks = [&](double pending, double above_threshold) {
+    set(0, {{&catalog::remapped_banks, {{"state", "active"}}, 3},
+            {&catalog::remapped_banks, {{"state", "pending"}}, pending},
+            {&catalog::sram_threshold_exceeded, {}, above_threshold}});
+    return text_after(1s);
+  };
+  EXPECT_EQ(banks(0, 0), "ok") << "banks that are remapped are repaired";
+  EXPECT_EQ(banks(1, 0), "degraded: row_remap_pending reset");
+  EXPECT_EQ(banks(0, 1), "failed: memory_unrepairable replace");
+}
+
 // An H100 PCIe or NVL has 12 of the chip's 18 links.
 TEST_F(JudgeTest, LinksThatACardNeverHadAreNoFault) {
   const auto up = [&](unsigned gpu, double links) {

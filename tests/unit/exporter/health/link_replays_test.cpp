@@ -142,6 +142,18 @@ TEST(LinkReplay, ALinkThatRecoversIsNamedAtItsSecondRecoveryAndFiveDaysBeforeItF
   EXPECT_EQ(machine.links_shown(), std::vector<std::string>{"14"});
 }
 
+TEST(LinkReplay, ARestartOfTheDaemonForgetsNoRecovery) {
+  Machine machine(flapping(505), {"GPU-0"});
+  for (const int minutes : {65, 10, 10}) {
+    for (int minute = 0; minute < minutes; ++minute) machine.minute();
+    machine.restart_judge();
+  }
+  machine.minute();
+  EXPECT_EQ(machine.findings(), "link_errors: link 14: 3 recoveries in 24 h\n");
+  for (int minute = 0; minute < 24 * 60; ++minute) machine.minute();
+  EXPECT_EQ(machine.findings(), "") << "one recovery is left";
+}
+
 // It has no series before, and its first recovery counts all the same.
 TEST(LinkReplay, ALinkThatBeginsToRecoverIsNamedAtItsSecondRecovery) {
   Machine machine(flapping(0), {"GPU-0"});

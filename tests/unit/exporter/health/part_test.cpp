@@ -124,6 +124,25 @@ TEST_F(HealthTest, EventsThatOnlyTheDaemonCountedAreNewsAfterARestartUntilTheMac
   }
 }
 
+TEST_F(HealthTest, TheRecoveriesOfADayCountAfterARestartUntilTheMachineBoots) {
+  const auto recoveries = [this](double count) {
+    device_.add(catalog::up, labels(), 1);
+    device_.add(catalog::link_errors,
+                labels().with({{"kind", "nvlink"}, {"link", "14"}, {"error", "recovery"}}), count);
+    device_.commit(clock_.monotonic());
+    judged();
+    return std::string(to_string(machine_.health.get()->state));
+  };
+  EXPECT_EQ(recoveries(505) + recoveries(506), "okok");
+  const std::string section = dynamic_cast<Keeps&>(*part_).save();
+  for (const bool is_of_this_boot : {true, false}) {
+    part_ = opened();
+    ASSERT_TRUE(dynamic_cast<Keeps&>(*part_).resume(section, is_of_this_boot));
+    EXPECT_EQ(dynamic_cast<Keeps&>(*part_).save(), is_of_this_boot ? section : "");
+    EXPECT_EQ(recoveries(507), is_of_this_boot ? "degraded" : "ok");
+  }
+}
+
 TEST_F(HealthTest, WhatACardEverHadIsTheMeasureAfterABootToo) {
   const auto links = [this](double up) {
     device_.add(catalog::up, labels(), 1);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "collectors/api/event_ledger.hpp"
+#include "exporter/access/settings.hpp"
 #include "exporter/http/connections.hpp"
 #include "exporter/json/api.hpp"
 
@@ -65,12 +66,13 @@ void EventStream::resume() {
   pausing_.resume(request_);
 }
 
-bool EventStreams::add(const std::shared_ptr<EventStream>& stream, const std::string& peer) {
+bool EventStreams::add(const std::shared_ptr<EventStream>& stream, const std::string& peer,
+                       std::shared_ptr<const WebGeneration> access) {
   const MutexLock lock(mutex_);
   static_cast<void>(open());
   const auto of_peer = std::ranges::count(open_, peer, &Open::peer);
   if (is_closed_ || open_.size() >= kMost || static_cast<std::size_t>(of_peer) >= kMostOfPeer) return false;
-  open_.push_back({stream, peer});
+  open_.push_back({stream, peer, std::move(access)});
   return true;
 }
 
@@ -85,9 +87,15 @@ std::vector<std::shared_ptr<EventStream>> EventStreams::open() {
   return streams;
 }
 
-void EventStreams::look() {
+void EventStreams::look(const std::shared_ptr<const WebGeneration>& access) {
   const MutexLock lock(mutex_);
-  for (const auto& stream : open()) stream->look();
+  for (const Open& each : open_) {
+    const auto stream = each.stream.lock();
+    if (!stream) continue;
+    const bool is_new = each.access != nullptr && each.access != access;
+    if (is_new && each.access->settings.users != access->settings.users) stream->end();
+    stream->look();
+  }
 }
 
 void EventStreams::release(const void* request) {

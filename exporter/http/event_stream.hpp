@@ -16,6 +16,7 @@
 namespace gpumeter {
 
 class HttpConnection;
+struct WebGeneration;
 
 /// The body of one answer of text/event-stream: the last events, then each new one, and a comment when none
 /// has come for a while, by which either side notices that the other has left. It holds one event at a time,
@@ -71,10 +72,12 @@ class EventStreams {
   static constexpr std::size_t kMost = 96;
   static constexpr std::size_t kMostOfPeer = 64;
 
-  /// False: too many streams are open. `peer`: Peer::key.
-  bool add(const std::shared_ptr<EventStream>& stream, const std::string& peer) GPUMETER_EXCLUDES(mutex_);
-  /// Continues the streams that have something to send. Called four times a second.
-  void look() GPUMETER_EXCLUDES(mutex_);
+  /// False: too many streams are open. `peer`: Peer::key; `access`: what admitted it, or null.
+  bool add(const std::shared_ptr<EventStream>& stream, const std::string& peer,
+           std::shared_ptr<const WebGeneration> access) GPUMETER_EXCLUDES(mutex_);
+  /// Continues the streams that have something to send, and ends those of other users than `access` has: a
+  /// client that is still one comes back. Called four times a second.
+  void look(const std::shared_ptr<const WebGeneration>& access) GPUMETER_EXCLUDES(mutex_);
   /// Ends the stream of a paused request. Others: no effect.
   void release(const void* request) GPUMETER_EXCLUDES(mutex_);
   /// Ends all streams, and those that come later. The library cannot stop while one is paused.
@@ -84,6 +87,7 @@ class EventStreams {
   struct Open {
     std::weak_ptr<EventStream> stream;  ///< the library's response owns it
     std::string peer;
+    std::shared_ptr<const WebGeneration> access;
   };
   std::vector<std::shared_ptr<EventStream>> open() GPUMETER_REQUIRES(mutex_);
 

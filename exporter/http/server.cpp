@@ -225,7 +225,10 @@ class HttpServer::Handler {
   HttpConnections& connections() noexcept { return connections_; }
   RollCall& roll_call() noexcept { return roll_call_; }
   Renderings& renderings() noexcept { return renderings_; }
-  EventStreams& streams() noexcept { return streams_; }
+  void look() {
+    connections_.look();
+    streams_.look(access_ != nullptr ? access_->current() : nullptr);
+  }
   /// The library cannot stop while a request is paused: all are continued.
   void release_all() {
     if (access_ != nullptr) access_->close();
@@ -391,7 +394,7 @@ class HttpServer::Handler {
     }
     message.counted = message.counted && !request.is_private;
     message.access = std::move(admission.generation);
-    if (message.stream != nullptr && !streams_.add(message.stream, peer_key(connection)))
+    if (message.stream != nullptr && !streams_.add(message.stream, peer_key(connection), message.access))
       message = too_many_streams();
     const bool is_stream = message.stream != nullptr;
     if (!queue(connection, std::move(message), intake.timeout)) return Outcome::failed;
@@ -523,10 +526,7 @@ HttpServer::HttpServer(Routes& routes, unsigned threads, WebAccess* access, cons
 
 HttpServer::~HttpServer() { handler_->release_all(); }
 
-void HttpServer::look() {
-  handler_->connections().look();
-  handler_->streams().look();
-}
+void HttpServer::look() { handler_->look(); }
 
 // A socket from systemd outlives this process. The next process serves its queued connections; this one must
 // answer the connections it has accepted.

@@ -240,6 +240,15 @@ class Streaming(KernelLogCase):
         data = [json.loads(line[6:]) for line in again.splitlines() if line.startswith("data: ")]
         self.assertEqual(data, [self.events(daemon, after=ids[0])[0]])
 
+    def test_a_stream_ends_when_the_users_change(self) -> None:
+        web = self.machine.folder / "web.yml"
+        web.touch()
+        daemon = self.enterContext(Daemon(*self.machine.arguments, f"--web.config.file={web}", env=self.machine.env))
+        reader = Reader(daemon.port)
+        self.assertIn("HTTP/1.1 200", reader.until("retry: 2000\n\n"))
+        web.write_text("basic_auth_users: {carol: $2y$10$qRTBuFoULoYNA7AQ/F3ck.trZBPyjV64.oA4ZsSBCIWvXuvQlQTuu}\n")
+        reader.until("\r\n0\r\n\r\n")  # the last chunk
+
     def test_fifty_readers_of_which_half_stall_delay_nobody(self) -> None:
         daemon = self.daemon()
         self.until_xids(daemon, 79, 0)

@@ -45,7 +45,7 @@ the GPU does not report that the cause is gone: events (XIDs, fatal PCIe errors,
 and errors "since the driver was opened" until the driver is closed. Where a reset or a reboot helps, they end as soon
 as there is proof of one: the event `reset` or `returned`, or the driver's request for a recovery has ended. To end them
 early after a repair or a false alarm, close and open the drivers: `sudo systemctl kill --signal=USR1 gpumeter`, then `--signal=USR2`. The
-counters on the page keep their values. A restart of the daemon ends events too, but not errors that the driver still
+counters on the page keep their values. A restart of the daemon ends nothing; a boot ends events, but not what the driver still
 counts. A GPU that was removed on purpose is cleared by `sudo gpumeter forget UUID`.
 )";
 

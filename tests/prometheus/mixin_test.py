@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The rule files in packaging/prometheus are what the mixin renders (`./dev mixin` writes them), and a site can change the
 mixin's configuration and combine it with others."""
+import functools
 import json
 import re
 import shutil
@@ -22,6 +23,7 @@ def run(*command: object) -> str:
     return said.stdout
 
 
+@functools.cache
 def mixin(more: str = "{}", field: str = "prometheusAlerts") -> dict:
     """A field of the mixin with `more` added to it, as a user's own file would do."""
     return json.loads(run("jsonnet", "-J", MIXIN, "-e", f"((import 'mixin.libsonnet') + {more}).{field}"))

@@ -1,5 +1,6 @@
 // Heat, throttling, fans and clocks. A card at its power limit is well used, so that is no alert.
 local text = import '../lib/annotations.libsonnet';
+local strings = import '../lib/strings.libsonnet';
 
 function(config, make)
   local throttled(cause, ratio) = 'gpu_cause:gpu_throttle_seconds:rate5m{cause="%s"} > %s\n' % [cause, ratio];
@@ -84,7 +85,7 @@ function(config, make)
       |||
         (%(hot)s >= %(number)s)
           / count without (vendor, gpu, uuid, model, pci_address, serial, name) (gpu_up == 1) > %(ratio)s
-      ||| % (config.manyHot { hot: std.rstripChars(hot, '\n') }),
+      ||| % (config.manyHot { hot: strings.unended(hot) }),
       'Many GPUs of {{ $labels.instance }} are hot at once',
       |||
         {{ $value | humanizePercentage }} of the GPUs of {{ $labels.instance }} that are read are within %s °C of a temperature limit or

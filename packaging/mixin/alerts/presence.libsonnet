@@ -1,6 +1,7 @@
 // Is the GPU, its driver and the daemon there?
 local text = import '../lib/annotations.libsonnet';
 local duration = import '../lib/duration.libsonnet';
+local strings = import '../lib/strings.libsonnet';
 
 function(config, make)
   // A sleeping card is not lost, nor is a card whose driver is closed on request.
@@ -10,7 +11,7 @@ function(config, make)
   |||;
   local of_vendor = 'job=%q,instance=%q,vendor=%q';
   local vendor_labels = '$labels.job $labels.instance $labels.vendor';
-  local indented(expr) = '  ' + std.strReplace(std.rstripChars(expr, '\n'), '\n', '\n  ') + '\n';
+  local indented(expr) = '  ' + std.strReplace(strings.unended(expr), '\n', '\n  ') + '\n';
   // A card that is still on the bus was not taken out.
   local lost = 'GPU {{ $labels.gpu }} ({{ $labels.uuid }}) is known and not read. It is gone, or its driver does not answer. '
                + 'The alert stands until the GPU is read again.'

@@ -2,6 +2,7 @@
 // All other alerts read the values, so they also work without gpu_health_reason.
 local text = import '../lib/annotations.libsonnet';
 local duration = import '../lib/duration.libsonnet';
+local strings = import '../lib/strings.libsonnet';
 
 // Fields: alert, reason (a regular expression if it has a +), what (follows "GPU 0 of node"), text,
 // failure (true if the reason can have severity="failed"; the alert then has a critical rule), and only (more lines of the expression).
@@ -181,7 +182,7 @@ function(config, make)
   local kept = '[2m]';
   local holds(matchers) = 'last_over_time(gpu_health_reason%s%s)' % [matchers, kept];
   local selector(fault, matchers='') =
-    local operator = if std.length(std.findSubstr('+', fault.reason)) > 0 then '=~' else '=';
+    local operator = if strings.has(fault.reason, '+') then '=~' else '=';
     '{reason%s"%s"%s}' % [operator, fault.reason, matchers];
   local only(fault) = std.join('', ['  %s\n' % line for line in std.get(fault, 'only', [])]) % config.hold;
   local rule(fault, severity, expr) = make.gpu_alert(

@@ -1,4 +1,5 @@
 // The forms of the expressions that rows.libsonnet uses.
+local strings = import '../lib/strings.libsonnet';
 local join = std.join;
 local indented(lines) = join('\n', ['(\n    ' + join('\n    ', lines), '  )']);
 
@@ -11,7 +12,7 @@ local instances(family, without, matcher) =
 
 {
   // The series of a family whose label has this value, without the label.
-  one(family, label, value):: 'sum without (%s) (%s{%s="%s"})' % [label, family, label, value],
+  one(family, label, value):: 'sum without (' + label + ') (' + family + '{' + label + '="' + value + '"})',
 
   // Of a card that is divided, each instance's value; of others, the card's.
   divided(family, label=null, value=null)::
@@ -20,7 +21,7 @@ local instances(family, without, matcher) =
     local whole = if label == null then family else $.one(family, label, value);
     indented(
       ['%s unless on (job, instance, uuid) %s' % [whole, partition]]
-      + std.split(std.rstripChars(instances(partition, join(', ', std.filter(function(x) x != null, [label, 'partition'])), matcher), '\n'), '\n')
+      + strings.lines(instances(partition, join(', ', std.filter(function(x) x != null, [label, 'partition'])), matcher))
     ),
 
   // Cards before Hopper do not report the graphics engine. For these, the share of time with a resident kernel is used.
@@ -28,7 +29,7 @@ local instances(family, without, matcher) =
     [
       'sum without (engine) (gpu_engine_utilization_ratio{engine="graphics"}) unless on (job, instance, uuid) gpu_partition_utilization_ratio',
       'or gpu_utilization_ratio unless on (job, instance, uuid) gpu_partition_utilization_ratio',
-    ] + std.split(std.rstripChars(instances('gpu_partition_utilization_ratio', 'partition', ''), '\n'), '\n')
+    ] + strings.lines(instances('gpu_partition_utilization_ratio', 'partition', ''))
   ),
 
   nvlink(directions)::

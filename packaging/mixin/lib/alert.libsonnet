@@ -1,13 +1,13 @@
 // One alerting rule in the form of Prometheus, with its hold time and runbook from the configuration.
 local text = import 'annotations.libsonnet';
+local strings = import 'strings.libsonnet';
 
 function(config)
   // The runbooks of another daemon that is up; if there is none, the file of the package.
-  local elsewhere = '{{ with query %s | sortByLabel "instance" }}%s{{ else }}file:///usr/share/gpumeter/runbooks.md{{ end }}' % [
-    std.escapeStringJson('up{%s} == 1' % config.gpumeterSelector),
-    std.strReplace(config.runbookURL, '$labels.instance', '(first .).Labels.instance'),
-  ];
-  local is_of_daemon = std.length(std.findSubstr('$labels.instance', config.runbookURL)) > 0;
+  local elsewhere = '{{ with query ' + strings.json('up{' + config.gpumeterSelector + '} == 1') + ' | sortByLabel "instance" }}'
+                    + std.strReplace(config.runbookURL, '$labels.instance', '(first .).Labels.instance')
+                    + '{{ else }}file:///usr/share/gpumeter/runbooks.md{{ end }}';
+  local is_of_daemon = strings.has(config.runbookURL, '$labels.instance');
   {
     // hold: key of _config.hold, or null for an alert that fires at once. is_served: the alert has an instance, whose daemon answers.
     alert(name, severity, expr, summary, description, hold=name, is_served=true):: {
@@ -18,7 +18,7 @@ function(config)
       annotations: {
         summary: summary,
         description: text.line(description),
-        runbook_url: '%s#%s' % [if is_served || !is_of_daemon then config.runbookURL else elsewhere, std.asciiLower(name)],
+        runbook_url: (if is_served || !is_of_daemon then config.runbookURL else elsewhere) + '#' + std.asciiLower(name),
       },
     },
 

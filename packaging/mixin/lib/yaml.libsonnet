@@ -1,26 +1,28 @@
 // Prometheus' rule files as YAML for readers: the keys in the usual order, expressions as written, long texts folded.
+local strings = import 'strings.libsonnet';
 local keys = ['record', 'alert', 'expr', 'for', 'labels', 'annotations'];
 local width = 120;
 
 local wrapped(text, indent) =
-  local add(lines, word) =
-    local last = lines[std.length(lines) - 1];
-    if last == '' then [word]
-    else if std.length(indent) + std.length(last) + 1 + std.length(word) > width then lines + [word]
-    else lines[:std.length(lines) - 1] + [last + ' ' + word];
-  std.join('', ['\n' + indent + line for line in std.foldl(add, std.split(text, ' '), [''])]);
+  // The lines that are full, and the last.
+  local add(state, word) =
+    local full = state[0], last = state[1];
+    if last == '' then [full, word]
+    else if std.length(indent) + std.length(last) + 1 + std.length(word) > width then [full + last + '\n' + indent, word]
+    else [full, last + ' ' + word];
+  '\n' + indent + std.join('', std.foldl(add, std.split(text, ' '), ['', '']));
 
 local block(text, indent) =
-  std.join('', ['\n' + indent + line for line in std.split(std.rstripChars(text, '\n'), '\n')]);
+  std.join('', ['\n' + indent + line for line in strings.lines(text)]);
 
-local quoted(text) = "'%s'" % std.strReplace(text, "'", "''");
+local quoted(text) = "'" + std.strReplace(text, "'", "''") + "'";
 
 local value = {
   record(text):: ' ' + text,
   alert(text):: ' ' + text,
   'for'(text):: ' ' + text,
   expr(text):: ' |' + block(text, '          '),
-  labels(object):: ' {%s}' % std.join(', ', ['%s: %s' % [key, std.escapeStringJson(object[key])] for key in std.objectFields(object)]),
+  labels(object):: ' {' + std.join(', ', [key + ': ' + strings.json(object[key]) for key in std.objectFields(object)]) + '}',
   annotations(object):: std.join('\n          ', [
     '',
     'summary: ' + quoted(object.summary),
@@ -30,15 +32,15 @@ local value = {
 };
 
 local rule(object) =
-  local lines = [key + ':' + value[key](object[key]) for key in keys if std.objectHas(object, key)];
-  '      - ' + std.join('\n        ', lines) + '\n';
+  local parts = [key + ':' + value[key](object[key]) for key in keys if std.objectHas(object, key)];
+  '      - ' + std.join('\n        ', parts) + '\n';
 
 local group(object) =
-  '  - name: %s\n    rules:\n%s\n' % [object.name, std.join('\n', [rule(item) for item in object.rules])];
+  '  - name: ' + object.name + '\n    rules:\n' + std.join('\n', [rule(item) for item in object.rules]) + '\n';
 
 {
   // comment: lines for the head of the file.
   rules(comment, groups)::
-    std.join('', ['# %s\n' % line for line in std.split(std.rstripChars(comment, '\n'), '\n')])
+    std.join('', ['# ' + line + '\n' for line in strings.lines(comment)])
     + 'groups:\n' + std.join('\n', [group(item) for item in groups]),
 }

@@ -1,10 +1,11 @@
 // Records of benchmarks: each GPU against its own past and against the others of its model.
 
+local strings = import '../lib/strings.libsonnet';
 local rates = {
   'dtype, backend': 'gpu_benchmark_flops',
   operation: 'gpu_benchmark_memory_bandwidth_bytes_per_second',
 };
-local each(make) = std.join('  or\n', ['    %s\n' % std.rstripChars(make(kinds, rates[kinds]), '\n') for kinds in std.objectFields(rates)]);
+local each(make) = std.join('  or\n', ['    %s\n' % strings.unended(make(kinds, rates[kinds])) for kinds in std.objectFields(rates)]);
 
 [
   // The lowest ratio of any rate to the same rate a week or a month ago; two readings of the past cost much less than a window

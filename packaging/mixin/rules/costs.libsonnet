@@ -1,8 +1,9 @@
 // Energy, GPU time, CO2 and money of workloads and runs, by who is charged for them: user, Slurm account, Kubernetes namespace. Jobs
 // that ended count in full. The mean over any time, times its length, is therefore the amount, even of short jobs.
 local number = import '../lib/number.libsonnet';
+local strings = import '../lib/strings.libsonnet';
 
-local indented(text, by) = std.join('\n', [std.repeat(' ', by) + line for line in std.split(std.rstripChars(text, '\n'), '\n')]);
+local indented(text, by) = std.join('\n', [std.repeat(' ', by) + line for line in strings.lines(text)]);
 
 // Increase of a counter in a second. If a counter starts within the window and the machine was scraped before, the counter started at
 // 0. rate() would omit the value at the first scrape, and with it short jobs. A counter that the page had within the hour before did

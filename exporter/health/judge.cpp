@@ -199,6 +199,9 @@ State state_of(std::span<const Finding> findings) {
   return worst;
 }
 
+/// All series of a device have come by then; the slow tier reads once a minute.
+constexpr Nanoseconds kSettled = std::chrono::minutes(3);
+
 struct Judge::State {
   explicit State(bool keeps) : keeps_(keeps) {
     for (const Condition& condition : all_conditions()) {
@@ -336,7 +339,6 @@ struct Judge::State {
   // with many others, its counters have just begun to count, and it was up.
   void see_links(const DeviceFacts& device, const Past& past) {
     constexpr std::size_t kMostAtOnce = 4;
-    constexpr Nanoseconds kSettled = std::chrono::minutes(3);
     std::vector<Past*> fresh;
     for (const std::uint32_t link : device.links) {
       const std::string& uuid = readings_.devices()[link].uuid;
@@ -366,7 +368,9 @@ struct Judge::State {
     for (std::size_t i = 0; i < proofs_.size(); ++i) {
       const double value = readings_.value(device, proofs_[i]);
       if (std::isnan(value)) continue;
-      was_reset = was_reset || value > past.proofs[i];
+      const double before =
+          std::isnan(past.proofs[i]) ? first_count(proofs_of_reset()[i], past) : past.proofs[i];
+      was_reset = was_reset || value > before;
       past.proofs[i] = value;
     }
     if (!was_reset) return;
@@ -436,12 +440,22 @@ struct Judge::State {
         rule.is_of_links);
   }
 
+  /// What a counter of events had before its first value: 0 if it came later than its device, as one of the
+  /// kernel's log does with its first event; a driver's may have counted for long.
+  double first_count(const Reading& reading, const Past& past) const {
+    const bool is_late = past.first_seen && now_ - *past.first_seen >= kSettled;
+    return reading.family == &catalog::events && is_late ? 0 : kAbsent;
+  }
+
   double look(const Place& place, std::size_t device, Past& past) const {
     const Term& term = *place.term;
     double value = readings_.value(device, place.column);
     if (std::isnan(value)) value = term.reading.if_absent;
     if (term.over == Over::now) return value;
-    if (term.over == Over::event) return past.events[place.past].add(term.window, value, now_);
+    if (term.over == Over::event) {
+      if (!std::isnan(value)) past.events[place.past].begin_at(first_count(term.reading, past));
+      return past.events[place.past].add(term.window, value, now_);
+    }
     if (term.over == Over::rise && !keeps_) return kAbsent;
     return past.windows[place.past].add(term.over, term.window, value, now_);
   }

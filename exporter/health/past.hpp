@@ -123,6 +123,11 @@ class LastEvent {
     return at_ ? last_ - before_ : 0;
   }
 
+  /// The counter had this value before the first add(), unless that is known.
+  void begin_at(double value) noexcept {
+    if (std::isnan(last_) && !at_) last_ = value;
+  }
+
   /// The events are no news any more.
   void forget() noexcept { at_.reset(); }
 

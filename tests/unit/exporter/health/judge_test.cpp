@@ -291,6 +291,21 @@ TEST_F(JudgeTest, AProofOfAResetEndsWhatItClears) {
   }
 }
 
+TEST_F(JudgeTest, AResetWhoseSeriesComesWithItIsNewsAndEndsWhatItClears) {
+  const auto with = [&](double resets) {
+    set(0, {{&catalog::events, {{"event", "wedged"}}, 1}, {&catalog::events, {{"event", "reset"}}, resets}});
+    return text_after(1s);
+  };
+  judge_.emplace();
+  EXPECT_EQ(with(5), "failed: recovery_action reset") << "the driver counts resets since it was loaded";
+  judge_.emplace();
+  set(0, {});
+  EXPECT_EQ(text_after(3min), "ok");
+  set(0, {{&catalog::events, {{"event", "wedged"}}, 1}});
+  EXPECT_EQ(text_after(1s), "failed: recovery_action reset");
+  EXPECT_EQ(with(1), "degraded: device_reset restart_job");
+}
+
 TEST_F(JudgeTest, AnAdvisoryIsInformationAndNoFault) {
   models_[0] = "NVIDIA B200";
   const auto driver = [&](const char* version, double utilization = 0) {

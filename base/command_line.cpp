@@ -1,9 +1,12 @@
 #include "base/command_line.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
+#include "base/build_info.hpp"
 #include "base/options.hpp"
+#include "base/program.hpp"
 #include "base/text.hpp"
 
 namespace gpumeter {
@@ -82,7 +85,7 @@ std::string CommandLine::unknown(std::string_view name) const {
     if (flag.has_negation) names.push_back(negation_of(flag));
   }
   const std::string meant = options::nearest(name, names);
-  return "unknown flag " + std::string(name) + (meant.empty() ? "" : "; did you mean " + meant + "?");
+  return "unknown flag " + options::printable(name) + (meant.empty() ? "" : "; did you mean " + meant + "?");
 }
 
 std::vector<std::string> CommandLine::values(std::string_view flag) const {
@@ -93,9 +96,9 @@ std::vector<std::string> CommandLine::values(std::string_view flag) const {
   return values;
 }
 
-std::string CommandLine::value(std::string_view flag) const {
+std::string CommandLine::value(std::string_view flag, std::string_view fallback) const {
   const std::vector<std::string> all = values(flag);
-  return all.empty() ? "" : all.back();
+  return all.empty() ? std::string(fallback) : all.back();
 }
 
 std::string help_row(std::string_view left, std::string_view right) {
@@ -123,6 +126,30 @@ std::string help_of(std::span<const Flag> flags) {
                      flag.help);
   }
   return text;
+}
+
+Exit usage_error(const std::string& sentence, std::string_view program) {
+  const std::string name(program.substr(0, program.find(' ')));
+  return {2, name + ": " + sentence + "\nTry '" + std::string(program) + " --help'.\n"};
+}
+
+int print(const Exit& exit) {
+  if (exit.code == 0) return print(exit.text);
+  std::fputs(exit.text.c_str(), stderr);
+  return exit.code;
+}
+
+std::optional<Exit> early_exit(const CommandLine& line, std::string_view program, std::string_view purpose,
+                               std::span<const Flag> flags) {
+  if (line.is_on(kHelp)) {
+    return Exit{0,
+                std::string(purpose) + "\nUsage: " + std::string(program) + " [OPTIONS]\n" + help_of(flags)};
+  }
+  if (line.problem()) return usage_error(*line.problem(), program);
+  if (line.is_on("--version")) return Exit{0, build::version_text(program)};
+  if (line.words().empty()) return std::nullopt;
+  return usage_error("unexpected argument " + gpumeter::quoted(options::printable(line.words().front())),
+                     program);
 }
 
 }  // namespace gpumeter

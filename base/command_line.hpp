@@ -23,6 +23,19 @@ struct Flag {
   bool has_negation = false;            ///< also "--no-collector.amd"
 };
 
+/// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.
+struct Exit {
+  int code;
+  std::string text;
+};
+
+/// Writes the text, and returns the exit code.
+int print(const Exit& exit);
+
+/// A wrong command line. The messages of a program with commands ("gpumeter profile") begin with its first
+/// word.
+Exit usage_error(const std::string& sentence, std::string_view program = "gpumeter");
+
 /// A parsed command line. The error messages have the form of those for keys of the configuration.
 class CommandLine {
  public:
@@ -38,8 +51,8 @@ class CommandLine {
   bool is_on(std::string_view flag) const { return value(flag) == "true"; }
   /// All values in their order. A flag that is on or off has "true" and "false".
   std::vector<std::string> values(std::string_view flag) const;
-  /// The last value, so that a unit's drop-in can override the unit; empty if the flag is absent.
-  std::string value(std::string_view flag) const;
+  /// The last value, so that a unit's drop-in can override the unit; `fallback` if the flag is absent.
+  std::string value(std::string_view flag, std::string_view fallback = {}) const;
 
  private:
   struct Given {
@@ -58,6 +71,11 @@ class CommandLine {
 
 /// The rows of --help: the flags by their groups, with the headings.
 std::string help_of(std::span<const Flag> flags);
+
+/// What a program without words is asked for instead of its work: --help, which begins with `purpose`, or
+/// --version, if its table has them; or what is wrong with its command line.
+std::optional<Exit> early_exit(const CommandLine& line, std::string_view program, std::string_view purpose,
+                               std::span<const Flag> flags);
 /// One row of --help in the same columns.
 std::string help_row(std::string_view left, std::string_view right);
 

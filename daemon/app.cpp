@@ -15,8 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/build_info.hpp"
 #include "base/program.hpp"
-#include "build_info.hpp"
 #include "collectors/api/event_ledger.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/join/facts_json.hpp"
@@ -102,7 +102,7 @@ constexpr auto kNextProbe = std::chrono::milliseconds(1000);
 constexpr auto kStopPart = std::chrono::seconds(1);
 constexpr auto kStopCollector = std::chrono::seconds(3);
 
-constexpr BuildFacts kBuild = {build::kVersion, build::kRevision, build::kBranch, build::kCompiler};
+BuildFacts build_facts() { return {build::kVersion, build::kRevision, build::kBranch, build::kCompiler}; }
 
 }  // namespace
 
@@ -238,7 +238,7 @@ Result<Done> App::start_http(const HttpSettings& web, const std::vector<systemd:
   RouteContext context;
   context.web = web;
   context.host = host_name();
-  context.build = kBuild;
+  context.build = build_facts();
   context.devices = [this] { return fleet_->devices(); };
   context.unread = [this] { return unread(); };
   context.collectors = [this] { return collector_states(); };

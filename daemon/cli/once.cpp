@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "build_info.hpp"
+#include "base/build_info.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/collector.hpp"
 #include "collectors/api/event_source.hpp"

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/build_info.hpp"
 #include "base/text.hpp"
-#include "build_info.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/intake/settings.hpp"
 #include "config/config.hpp"
@@ -166,10 +166,6 @@ std::optional<Exit> take_action(const CommandLine& line, Options& options) {
 }
 
 }  // namespace
-
-Exit usage_error(const std::string& sentence) {
-  return {2, "gpumeter: " + sentence + "\nTry 'gpumeter --help'.\n"};
-}
 
 Exit unexpected(const std::string& word) {
   std::vector<std::string> names;

@@ -48,14 +48,6 @@ struct Options {
   std::vector<std::string> simulate_events;  ///< in addition to the file's
 };
 
-/// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.
-struct Exit {
-  int code;
-  std::string text;
-};
-
-/// A wrong command line.
-Exit usage_error(const std::string& sentence);
 /// A word that is no flag's value and no command.
 Exit unexpected(const std::string& word);
 

@@ -15,9 +15,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/build_info.hpp"
 #include "base/proc.hpp"
 #include "base/text.hpp"
-#include "build_info.hpp"
 #include "collectors/api/self_catalog.hpp"
 #include "exporter/tls/context.hpp"
 

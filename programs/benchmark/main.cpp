@@ -1,6 +1,5 @@
 #include <curl/curl.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -16,8 +15,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/command_line.hpp"
+#include "base/options.hpp"
 #include "base/text.hpp"
-#include "build_info.hpp"
 #include "collectors/sources/pci.hpp"
 #include "programs/benchmark/blas.hpp"
 #include "programs/benchmark/guard.hpp"
@@ -53,17 +53,9 @@ struct Options {
   bool needs_daemon() const noexcept { return !cpu || !report_as.empty(); }
 };
 
-/// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.
-struct Exit {
-  int code;
-  std::string text;
-};
-
 constexpr std::chrono::milliseconds kShortest{1000};
 
-Exit usage_error(const std::string& sentence) {
-  return {2, "gpumeter-benchmark: " + sentence + "\nTry 'gpumeter-benchmark --help'.\n"};
-}
+constexpr std::string_view kProgram = "gpumeter-benchmark";
 
 /// systemd names the folder of StateDirectory= in the environment.
 std::string default_history() {
@@ -71,97 +63,77 @@ std::string default_history() {
   return folder == nullptr ? "/var/lib/gpumeter-benchmark" : folder;
 }
 
-/// The texts of the flags that need a check.
-struct Texts {
-  std::string url = "http://localhost:10478";
-  std::string time = "17s";
-  std::string backend = "all";
-  std::string login_file;
-  bool no_send = false;
-};
-
-void add_flags(CLI::App& app, Options& options, Texts& texts) {
-  app.set_help_flag("-h,--help", "Print this help");
-  app.add_option("--gpu", options.gpus,
-                 "Measure this GPU: its number, uuid or PCI address; may be repeated (default: all)")
-      ->type_name("GPU");
-  app.add_flag("--cpu", options.cpu,
-               "Measure the processor by OpenCL (PoCL) instead, to try out the program");
-  app.add_option("--report-as", options.report_as,
-                 "With --cpu: report the result under the uuid of this GPU, for tests")
-      ->type_name("UUID");
-  app.add_option("--backend", texts.backend, "opencl, blas (cuBLAS, rocBLAS) or all (default all)")
-      ->type_name("WORD");
-  app.add_option("--time", texts.time, "Time of the tests of one GPU, 1s to 17s (default 17s)")
-      ->type_name("TIME");
-  app.add_option("--url", texts.url, "Address of the daemon (default http://localhost:10478)")
-      ->type_name("URL");
-  app.add_option("--ca-file", options.access.ca_file,
-                 "Trust these authorities (PEM) for https (default: the system's)")
-      ->type_name("FILE");
-  app.add_option("--login-file", texts.login_file, "A user for the daemon: USER:PASSWORD in the first line")
-      ->type_name("FILE");
-  app.add_option("--jobs-socket", options.jobs_socket,
-                 "The daemon's socket for results (default /run/gpumeter/jobs.sock)")
-      ->type_name("FILE");
-  app.add_flag("--no-send", texts.no_send, "Send no results to the daemon");
-  app.add_option("--history", options.history,
-                 "Folder of earlier results (default /var/lib/gpumeter-benchmark)")
-      ->type_name("FOLDER");
-  app.add_option("--lock", options.lock, "The lock of all benchmarks (default /run/gpumeter/benchmark.lock)")
-      ->type_name("FILE");
-  app.add_option("--library-path", options.library_paths,
-                 "Search the vendor's libraries in this folder first; may be repeated")
-      ->type_name("FOLDER");
-  app.add_flag("--json", options.json, "Print JSON instead of a table");
+std::vector<Flag> flags() {
+  constexpr std::string_view kGroup = "Options";
+  return {
+      {"--help", "", "Print this help", kGroup},
+      {"--gpu", "GPU", "Measure this GPU: its number, uuid or PCI address; may be repeated (default: all)",
+       kGroup},
+      {"--cpu", "", "Measure the processor by OpenCL (PoCL) instead, to try out the program", kGroup},
+      {"--report-as", "UUID", "With --cpu: report the result under the uuid of this GPU, for tests", kGroup},
+      {"--backend",
+       "WORD",
+       "opencl, blas (cuBLAS, rocBLAS) or all (default all)",
+       kGroup,
+       {"opencl", "blas", "all"}},
+      {"--time", "TIME", "Time of the tests of one GPU, 1s to 17s (default 17s)", kGroup},
+      {"--url", "URL", "Address of the daemon (default http://localhost:10478)", kGroup},
+      {"--ca-file", "FILE", "Trust these authorities (PEM) for https (default: the system's)", kGroup},
+      {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line", kGroup},
+      {"--jobs-socket", "FILE", "The daemon's socket for results (default /run/gpumeter/jobs.sock)", kGroup},
+      {"--no-send", "", "Send no results to the daemon", kGroup},
+      {"--history", "FOLDER", "Folder of earlier results (default /var/lib/gpumeter-benchmark)", kGroup},
+      {"--lock", "FILE", "The lock of all benchmarks (default /run/gpumeter/benchmark.lock)", kGroup},
+      {"--library-path", "FOLDER", "Search the vendor's libraries in this folder first; may be repeated",
+       kGroup},
+      {"--json", "", "Print JSON instead of a table", kGroup},
+      {"--version", "", "Print the version", kGroup},
+  };
 }
 
-std::variant<Options, Exit> checked(Options options, const Texts& texts) {
-  const Result<client::Address> address = client::parse_address(texts.url);
+std::variant<Options, Exit> options_of(const CommandLine& line) {
+  Options options;
+  const std::string url = line.value("--url", "http://localhost:10478");
+  const Result<client::Address> address = client::parse_address(url);
   if (!address)
-    return usage_error("--url: " + gpumeter::quoted(texts.url) + ": " + address.error().message());
+    return usage_error(
+        "--url: " + gpumeter::quoted(options::printable(url)) + ": " + address.error().message(), kProgram);
   options.address = *address;
-  if (!texts.login_file.empty()) {
-    Result<Login> login = read_login(texts.login_file);
-    if (!login) return usage_error("--login-file: " + login.error().message());
+  options.access.ca_file = line.value("--ca-file");
+  if (const std::string file = line.value("--login-file"); !file.empty()) {
+    Result<Login> login = read_login(file);
+    if (!login) return usage_error("--login-file: " + login.error().message(), kProgram);
     options.access.login = *std::move(login);
   }
-  const auto time = parse_duration(texts.time);
+  const std::string text = line.value("--time", "17s");
+  const auto time = parse_duration(text);
   if (!time || *time < kShortest || *time > kLongestTests)
-    return usage_error("--time: must be 1s to 17s, not " + gpumeter::quoted(texts.time));
+    return usage_error("--time: must be 1s to 17s, not " + gpumeter::quoted(options::printable(text)),
+                       kProgram);
   options.time = *time;
-  if (texts.backend != "all" && texts.backend != "opencl" && texts.backend != "blas")
-    return usage_error("--backend: must be opencl, blas or all, not " + gpumeter::quoted(texts.backend));
-  options.opencl = texts.backend != "blas";
-  options.blas = texts.backend != "opencl";
-  if (!options.report_as.empty() && !options.cpu) return usage_error("--report-as: only with --cpu");
-  if (options.cpu && !options.gpus.empty()) return usage_error("--cpu: not with --gpu");
-  if (texts.no_send) options.jobs_socket.clear();
+  options.opencl = line.value("--backend") != "blas";
+  options.blas = line.value("--backend") != "opencl";
+  options.gpus = line.values("--gpu");
+  options.cpu = line.is_on("--cpu");
+  options.report_as = line.value("--report-as");
+  if (!options.report_as.empty() && !options.cpu)
+    return usage_error("--report-as: only with --cpu", kProgram);
+  if (options.cpu && !options.gpus.empty()) return usage_error("--cpu: not with --gpu", kProgram);
+  if (!line.is_on("--no-send")) options.jobs_socket = line.value("--jobs-socket", "/run/gpumeter/jobs.sock");
+  options.history = line.value("--history", default_history());
+  options.lock = line.value("--lock", "/run/gpumeter/benchmark.lock");
+  options.library_paths = line.values("--library-path");
+  options.json = line.is_on("--json");
   return options;
 }
 
-std::variant<Options, Exit> parse_options(int argc, const char* const* argv) {
-  CLI::App app("Measures the GPUs that nobody uses, and reports the results to gpumeter.",
-               "gpumeter-benchmark");
-  Options options;
-  options.jobs_socket = "/run/gpumeter/jobs.sock";
-  options.lock = "/run/gpumeter/benchmark.lock";
-  options.history = default_history();
-  Texts texts;
-  add_flags(app, options, texts);
-  bool version = false;
-  app.add_flag("--version", version, "Print the version");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return Exit{0, app.help()};
-  } catch (const CLI::ParseError& error) {
-    return usage_error(error.what());
-  }
-  if (version)
-    return Exit{0, std::string("gpumeter-benchmark, version ") + build::kVersion +
-                       " (revision: " + build::kRevision + ")\n"};
-  return checked(std::move(options), texts);
+std::variant<Options, Exit> parse_options(std::span<const char* const> arguments) {
+  const std::vector<Flag> known = flags();
+  const CommandLine line(known, arguments);
+  std::optional<Exit> exit = early_exit(
+      line, kProgram, "Measures the GPUs that nobody uses, and reports the results to gpumeter.", known);
+  if (exit) return *std::move(exit);
+  return options_of(line);
 }
 
 /// Exit codes of the program. The service counts 3 and 4 as success.
@@ -354,11 +326,8 @@ int main(int argc, char** argv) {
   using namespace gpumeter::benchmark;
   try {
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    const auto parsed = parse_options(argc, argv);
-    if (const auto* exit = std::get_if<Exit>(&parsed)) {
-      std::fputs(exit->text.c_str(), exit->code == 0 ? stdout : stderr);
-      return exit->code;
-    }
+    const auto parsed = parse_options(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
+    if (const auto* exit = std::get_if<Exit>(&parsed)) return gpumeter::print(*exit);
     return run(std::get<Options>(parsed));
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "gpumeter-benchmark: %s\n", problem.what());

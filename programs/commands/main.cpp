@@ -227,10 +227,9 @@ int run(std::span<const char* const> arguments) {
   const std::variant<int, Exit> result = run(arguments, name);
   const auto* const exit = std::get_if<Exit>(&result);
   if (exit == nullptr) return std::get<int>(result);
-  if (exit->code == 0) return print(exit->text);
-  std::fputs(exit->text.c_str(), stderr);
+  const int code = print(*exit);
   // For monitoring, exit 2 means that a GPU has failed; 3 is "unknown".
-  return name == "check" ? 3 : exit->code;
+  return code != 0 && name == "check" ? 3 : code;
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <variant>
 
+#include "base/build_info.hpp"
 #include "base/text.hpp"
-#include "build_info.hpp"
 #include "programs/held/pass.hpp"
 
 namespace gpumeter::held {
@@ -95,9 +95,7 @@ std::variant<Settings, Exit> parse_options(int argc, char* const* argv) {
   opterr = 0;
   for (int found = 0; (found = getopt_long(argc, argv, "", kOptions.data(), nullptr)) != -1;) {
     if (found == kHelpOption) return Exit{0, kHelp};
-    if (found == kVersion)
-      return Exit{0, std::string("gpumeter-held, version ") + build::kVersion +
-                         " (revision: " + build::kRevision + ")\n"};
+    if (found == kVersion) return Exit{0, build::version_text("gpumeter-held")};
     if (found == '?')
       return usage_error("unknown option, or an option without its value: " + std::string(argv[optind - 1]));
     if (const std::string wrong = take(found, optarg, settings); !wrong.empty()) return usage_error(wrong);

@@ -3,7 +3,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -23,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "base/descriptor.hpp"
 #include "base/folder.hpp"
 #include "base/program.hpp"
@@ -230,50 +230,39 @@ int ask(const Asked& asked, const Settings& settings) {
       .run();
 }
 
-int usage_error(const std::string& sentence) {
-  std::fprintf(stderr, "gpumeter: %s\nTry 'gpumeter profile --help'.\n", sentence.c_str());
-  return 2;
-}
+constexpr std::string_view kCommand = "gpumeter profile";
 
-CLI::Validator from_one_to(unsigned most) {
-  const auto check = [most](const std::string& text) {
-    const unsigned count = parse_number<unsigned>(text).value_or(0);
-    if (count >= 1 && count <= most) return std::string();
-    return "must be a whole number from 1 to " + std::to_string(most) + ", not " +
-           gpumeter::quoted(options::printable(text));
-  };
-  return {check, ""};
-}
-
-/// The command line.
-struct Words {
-  std::string config_file, pid, steps, seconds;
-  Asked asked;
-};
-
-void add_to(CLI::App& app, Words& words) {
-  const auto add = [&app](const char* name, std::string& value, const char* type, const char* help) {
-    return app.add_option(name, value, help)->type_name(type)->expected(1)->allow_extra_args(false);
-  };
+std::vector<Flag> flags() {
+  constexpr std::string_view kGroup = "Options";
   constexpr unsigned kMostProcesses = 1U << 22U;  // PID_MAX_LIMIT
-  add("--run", words.asked.run, "NAME", "The run, as in the label run");
-  add("--pid", words.pid, "PID", "Its process, instead of --run")->check(from_one_to(kMostProcesses));
-  add("--steps", words.steps, "N", "Trace this many steps")->check(from_one_to(kMostSteps));
-  add("--seconds", words.seconds, "S", "Trace for this time (default 5)");
-  add("--output", words.asked.folder, "DIR", "Folder of the trace (default: profiles.folder)");
-  add("--config.file", words.config_file, "FILE", "Configuration (default /etc/gpumeter/gpumeter.yaml)");
+  return {
+      {"--help", "", "Print this help", kGroup},
+      {"--run", "NAME", "The run, as in the label run", kGroup},
+      {.name = "--pid",
+       .value = "PID",
+       .help = "Its process, instead of --run",
+       .group = kGroup,
+       .most = kMostProcesses},
+      {.name = "--steps", .value = "N", .help = "Trace this many steps", .group = kGroup, .most = kMostSteps},
+      {"--seconds", "S", "Trace for this time (default 5)", kGroup},
+      {"--output", "DIR", "Folder of the trace (default: profiles.folder)", kGroup},
+      {"--config.file", "FILE", "Configuration (default /etc/gpumeter/gpumeter.yaml)", kGroup},
+  };
 }
 
 /// Returns what is wrong; empty: nothing.
-std::string take(const Words& words, Asked& asked) {
-  if (asked.run.empty() == words.pid.empty()) return "profile requires either --run or --pid";
+std::string take(const CommandLine& line, Asked& asked) {
+  asked.run = line.value("--run");
+  asked.pid = parse_number<int>(line.value("--pid"));
+  asked.extent.steps = parse_number<unsigned>(line.value("--steps"));
+  if (asked.run.empty() != asked.pid.has_value()) return "profile requires either --run or --pid";
   if (asked.run.find('\n') != std::string::npos) return "--run must be one line";
-  if (!words.steps.empty() && !words.seconds.empty()) return "--steps and --seconds cannot be combined";
-  if (!words.pid.empty()) asked.pid = parse_number<int>(words.pid);
-  if (!words.steps.empty()) asked.extent.steps = parse_number<unsigned>(words.steps);
-  if (!asked.folder.empty()) asked.folder = std::filesystem::absolute(asked.folder).string();
-  if (words.seconds.empty()) return "";
-  const double seconds = parse_number<double>(words.seconds).value_or(0);
+  if (line.is_given("--steps") && line.is_given("--seconds"))
+    return "--steps and --seconds cannot be combined";
+  if (const std::string folder = line.value("--output"); !folder.empty())
+    asked.folder = std::filesystem::absolute(folder).string();
+  if (!line.is_given("--seconds")) return "";
+  const double seconds = parse_number<double>(line.value("--seconds")).value_or(0);
   if (!(seconds >= 0.001 && seconds <= to_seconds(kLongestTrace))) {
     return "--seconds must be a number from 0.001 to " + std::to_string(kLongestTrace.count());
   }
@@ -281,31 +270,27 @@ std::string take(const Words& words, Asked& asked) {
   return "";
 }
 
-int ask(Words& words) {
-  if (const std::string wrong = take(words, words.asked); !wrong.empty()) return usage_error(wrong);
+int ask(const CommandLine& line) {
+  Asked asked;
+  if (const std::string wrong = take(line, asked); !wrong.empty()) return print(usage_error(wrong, kCommand));
   const options::Section* const sections[] = {&kSection};
   const config::Schema schema{.sections = sections, .is_partial = true};
-  const config::Loaded loaded = service::load_config(words.config_file, schema);
+  const config::Loaded loaded = service::load_config(line.value("--config.file"), schema);
   for (const options::Problem& problem : loaded.problems)
     std::fprintf(stderr, "%s\n", to_string(problem).c_str());
-  return loaded.problems.empty() ? ask(words.asked, loaded.config.of<Settings>()) : 2;
+  return loaded.problems.empty() ? ask(asked, loaded.config.of<Settings>()) : 2;
 }
 
 /// `gpumeter profile`: asks gpumeter-profiler for a profile and waits until it is over. Returns the exit
 /// status: 0, 1 (no profile, or not all of it) or 2 (usage or configuration).
-int ask_for_profile(int argc, char* const* argv) {
+int ask_for_profile(std::span<const char* const> arguments) {
   open_closed_streams();
-  Words words;
-  CLI::App app("Take a profile (trace) of a running job", "gpumeter profile");
-  app.set_help_flag("-h,--help", "Print this help");
-  add_to(app, words);
   try {
-    app.parse(argc, argv);
-    return ask(words);
-  } catch (const CLI::CallForHelp&) {
-    return print(app.help());
-  } catch (const CLI::ParseError& problem) {
-    return usage_error(problem.what());
+    const std::vector<Flag> known = flags();
+    const CommandLine line(known, arguments);
+    const std::optional<Exit> exit =
+        early_exit(line, kCommand, "Take a profile (trace) of a running job", known);
+    return exit ? print(*exit) : ask(line);
   } catch (const std::exception& problem) {
     Conversation::print_error(problem.what());
     return 1;
@@ -317,8 +302,9 @@ int ask_for_profile(int argc, char* const* argv) {
 
 int main(int argc, char** argv) {
   using namespace gpumeter;
+  const std::span<const char* const> arguments(argv, static_cast<std::size_t>(argc));
   if (argc > 1 && std::string_view(argv[1]) == "profile")
-    return profiles::ask_for_profile(argc - 1, argv + 1);
+    return profiles::ask_for_profile(arguments.subspan(2));
   profiles::take_passed_socket();
   return service::run(
       {"gpumeter-profiler", "Takes profiles of jobs on request and by condition.", profiles::kPart}, argc,

@@ -3,7 +3,6 @@
 #include <curl/curl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -25,6 +24,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/build_info.hpp"
+#include "base/command_line.hpp"
 #include "base/folder.hpp"
 #include "base/log.hpp"
 #include "base/mutex.hpp"
@@ -32,7 +33,6 @@
 #include "base/program.hpp"
 #include "base/result.hpp"
 #include "base/worker.hpp"
-#include "build_info.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/api/sampling.hpp"
 #include "collectors/attribution/device_use.hpp"
@@ -123,48 +123,30 @@ constexpr Override kOverrides[] = {
     {"--log.format", "log.format", "FORMAT", "auto (default), logfmt or json"},
 };
 
-struct Options {
-  std::string config_file;  ///< empty: the default file, which need not exist
-  std::string pages = "/run/gpumeter/pages";
-  std::vector<std::string> overrides = std::vector<std::string>(std::size(kOverrides));
-};
-
-/// nullopt: an exit, whose status is in `code`.
-std::optional<Options> parse_options(const Program& program, std::span<char* const> arguments, int& code) {
-  Options options;
-  CLI::App app(program.purpose, program.name);
-  app.set_help_flag("-h,--help", "Print this help");
-  app.set_version_flag("--version", std::string(program.name) + ", version " + build::kVersion +
-                                        " (revision: " + build::kRevision + ")");
-  app.add_option("--config.file", options.config_file, "Configuration (default /etc/gpumeter/gpumeter.yaml)")
-      ->type_name("FILE");
-  app.add_option("--pages", options.pages, "Folder of the daemon's pages (default /run/gpumeter/pages)")
-      ->type_name("FOLDER");
-  for (std::size_t i = 0; i < std::size(kOverrides); ++i) {
-    app.add_option(kOverrides[i].flag, options.overrides[i], kOverrides[i].help)
-        ->type_name(kOverrides[i].value);
-  }
-  try {
-    app.parse(static_cast<int>(arguments.size()), arguments.data());
-    return options;
-  } catch (const CLI::ParseError& exit) {
-    code = app.exit(exit) == 0 ? 0 : 2;
-    return std::nullopt;
-  }
+std::vector<Flag> flags() {
+  constexpr std::string_view kGroup = "Options";
+  std::vector<Flag> all = {
+      {"--help", "", "Print this help", kGroup},
+      {"--version", "", "Print the version", kGroup},
+      {"--config.file", "FILE", "Configuration (default /etc/gpumeter/gpumeter.yaml)", kGroup},
+      {"--pages", "FOLDER", "Folder of the daemon's pages (default /run/gpumeter/pages)", kGroup},
+  };
+  for (const Override& each : kOverrides) all.push_back({each.flag, each.value, each.help, kGroup});
+  return all;
 }
 
 /// The program's section and those that all programs use; the rest of the file is the daemon's.
-config::Loaded load(const Program& program, const Options& options) {
+config::Loaded load(const Program& program, const CommandLine& line) {
   const options::Section* const sections[] = {program.part.options, &kPathSection, &kLogSection,
                                               &kSamplingSection};
   const config::Schema schema{.sections = sections, .is_partial = true};
-  config::Loaded loaded = load_config(options.config_file, schema);
+  config::Loaded loaded = load_config(line.value("--config.file"), schema);
   const std::vector<config::Key> keys = config::keys(schema);
-  for (std::size_t i = 0; i < std::size(kOverrides); ++i) {
-    const std::string& value = options.overrides[i];
+  for (const Override& each : kOverrides) {
+    const std::string value = line.value(each.flag);
     if (value.empty()) continue;
-    const auto complaint = config::set(keys, loaded.config, kOverrides[i].key, std::span(&value, 1));
-    if (complaint) loaded.problems.push_back({kOverrides[i].flag, 0, "", complaint->text});
+    const auto complaint = config::set(keys, loaded.config, each.key, std::span(&value, 1));
+    if (complaint) loaded.problems.push_back({each.flag, 0, "", complaint->text});
   }
   return loaded;
 }
@@ -278,9 +260,9 @@ class Opened {
 /// The program while it serves. The main thread.
 class Service {
  public:
-  Service(const Program& program, const Options& options, config::Config config)
+  Service(const Program& program, const CommandLine& line, config::Config config)
       : program_(program),
-        options_(options),
+        line_(line),
         config_(std::move(config)),
         log_(clock_, config_.of<Logging>(), is_journal() ? systemd::send_to_journal : nullptr) {}
 
@@ -314,7 +296,8 @@ class Service {
     const auto wake = [weak = std::weak_ptr<Worker>(worker)] {
       if (const auto alive = weak.lock()) alive->wake();
     };
-    const auto opened = std::make_shared<Opened>(program_.part, config_, options_.pages, clock_, log_, wake);
+    const auto opened = std::make_shared<Opened>(
+        program_.part, config_, line_.value("--pages", "/run/gpumeter/pages"), clock_, log_, wake);
     if (!opened->is_enabled()) {
       log_.info("the configuration does not enable it", {{"program", program_.name}});
       return 0;
@@ -341,7 +324,7 @@ class Service {
   /// A bad file changes nothing.
   int reload() {
     systemd::notify_reloading(std::chrono::duration_cast<std::chrono::microseconds>(clock_.monotonic()));
-    config::Loaded loaded = load(program_, options_);
+    config::Loaded loaded = load(program_, line_);
     int code = 0;
     for (const options::Problem& problem : loaded.problems) {
       log_.error("the configuration is rejected; the old one stays in force",
@@ -359,7 +342,7 @@ class Service {
   }
 
   const Program& program_;
-  const Options& options_;
+  const CommandLine& line_;
   const SystemClock clock_;
   config::Config config_;
   Log log_;
@@ -368,11 +351,11 @@ class Service {
   bool left_behind_ = false;
 };
 
-int serve(const Program& program, std::span<char* const> arguments) {
-  int code = 0;
-  const std::optional<Options> options = parse_options(program, arguments, code);
-  if (!options) return code;
-  config::Loaded loaded = load(program, *options);
+int serve(const Program& program, std::span<const char* const> arguments) {
+  const std::vector<Flag> known = flags();
+  const CommandLine line(known, arguments);
+  if (const auto exit = early_exit(line, program.name, program.purpose, known)) return print(*exit);
+  config::Loaded loaded = load(program, line);
   for (const options::Problem& problem : loaded.problems)
     std::fprintf(stderr, "%s\n", to_string(problem).c_str());
   if (!loaded.problems.empty()) return 2;
@@ -381,8 +364,8 @@ int serve(const Program& program, std::span<char* const> arguments) {
     std::fprintf(stderr, "%s: signals or libcurl cannot be set up\n", program.name);
     return 1;
   }
-  Service service(program, *options, std::move(loaded.config));
-  code = service.run(*signals);
+  Service service(program, line, std::move(loaded.config));
+  const int code = service.run(*signals);
   if (service.left_behind()) _exit(code);
   return code;
 }
@@ -439,7 +422,7 @@ config::Loaded load_config(const std::string& file, const config::Schema& schema
 int run(const Program& program, int argc, char** argv) {
   open_closed_streams();
   try {
-    return serve(program, std::span(argv, static_cast<std::size_t>(argc)));
+    return serve(program, std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "%s: %s\n", program.name, problem.what());
     return 1;

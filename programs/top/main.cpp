@@ -9,7 +9,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -32,12 +31,13 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/command_line.hpp"
 #include "base/descriptor.hpp"
 #include "base/mutex.hpp"
+#include "base/options.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
 #include "base/worker.hpp"
-#include "build_info.hpp"
 #include "programs/client/http.hpp"
 #include "programs/top/snapshot.hpp"
 #include "programs/top/view.hpp"
@@ -55,22 +55,14 @@ struct Options {
   bool json = false;
 };
 
-/// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.
-struct Exit {
-  int code;
-  std::string text;
-};
-
 constexpr Duration kShortest = std::chrono::milliseconds(100);
 constexpr Duration kLongest = std::chrono::hours(1);
 
-Exit usage_error(const std::string& sentence) {
-  return {2, "gpumeter-top: " + printable(sentence, Charset::ascii) + "\nTry 'gpumeter-top --help'.\n"};
-}
+constexpr std::string_view kProgram = "gpumeter-top";
 
-std::string sort_names() {
-  std::string names;
-  for (const auto& [sort, name] : kSortNames) names += (names.empty() ? "" : ", ") + std::string(name);
+std::vector<std::string> sort_names() {
+  std::vector<std::string> names;
+  for (const auto& [sort, name] : kSortNames) names.emplace_back(name);
   return names;
 }
 
@@ -81,71 +73,58 @@ std::optional<Duration> parse_interval(const std::string& text) {
   return interval && *interval >= kShortest && *interval <= kLongest ? interval : std::nullopt;
 }
 
-/// The texts of the flags.
-struct Texts {
-  std::string url = "http://localhost:10478";
-  std::string interval = "1s";
-  std::string sort = "state";
-  std::string ca_file;
-  std::string login_file;
-};
+std::vector<Flag> flags() {
+  constexpr std::string_view kGroup = "Options";
+  return {
+      {"--help", "", "Print this help", kGroup},
+      {"--url", "URL",
+       "Address of the daemon, URL, HOST[:PORT] or unix:/PATH (default http://localhost:10478)", kGroup},
+      {"--ca-file", "FILE", "Trust these authorities (PEM) for https (default: the system's)", kGroup},
+      {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line", kGroup},
+      {"--interval", "TIME", "Time between two refreshes (default 1s)", kGroup},
+      {"--sort", "WORD",
+       "Order of the GPUs: " + options::enumerate(sort_names(), "or") + " (default state, the worst first)",
+       kGroup, sort_names()},
+      {"--once", "", "Print one table and exit; the default if stdout is no terminal", kGroup},
+      {"--json", "", "Print a JSON object a line at each interval; with --once a single one", kGroup},
+      {"--version", "", "Print the version", kGroup},
+  };
+}
 
-std::variant<Options, Exit> checked(const Texts& texts, Options options) {
-  const Result<client::Address> address = client::parse_address(texts.url);
+std::variant<Options, Exit> options_of(const CommandLine& line) {
+  Options options;
+  options.once = line.is_on("--once");
+  options.json = line.is_on("--json");
+  const std::string url = line.value("--url", "http://localhost:10478");
+  const Result<client::Address> address = client::parse_address(url);
   if (!address)
-    return usage_error("--url: " + gpumeter::quoted(texts.url) + ": " + address.error().message());
+    return usage_error(
+        "--url: " + gpumeter::quoted(options::printable(url)) + ": " + address.error().message(), kProgram);
   options.address = *address;
-  options.access.ca_file = texts.ca_file;
-  if (!texts.login_file.empty()) {
-    Result<Login> login = read_login(texts.login_file);
-    if (!login) return usage_error("--login-file: " + login.error().message());
+  options.access.ca_file = line.value("--ca-file");
+  if (const std::string file = line.value("--login-file"); !file.empty()) {
+    Result<Login> login = read_login(file);
+    if (!login) return usage_error("--login-file: " + login.error().message(), kProgram);
     options.access.login = *std::move(login);
   }
-  const auto interval = parse_interval(texts.interval);
+  const std::string text = line.value("--interval", "1s");
+  const auto interval = parse_interval(text);
   if (!interval)
-    return usage_error("--interval: must be 100ms to 1h, such as 2s, not " +
-                       gpumeter::quoted(texts.interval));
+    return usage_error(
+        "--interval: must be 100ms to 1h, such as 2s, not " + gpumeter::quoted(options::printable(text)),
+        kProgram);
   options.interval = *interval;
-  const auto sort = kSortNames.find(texts.sort);
-  if (!sort)
-    return usage_error("--sort: must be one of " + sort_names() + ", not " + gpumeter::quoted(texts.sort));
-  options.sort = *sort;
+  options.sort = kSortNames.find(line.value("--sort")).value_or(Sort::state);
   return options;
 }
 
-std::variant<Options, Exit> parse_options(int argc, const char* const* argv) {
-  CLI::App app("Shows the GPUs and jobs of a machine in the terminal, from its gpumeter.", "gpumeter-top");
-  Texts texts;
-  app.set_help_flag("-h,--help", "Print this help");
-  app.add_option("--url", texts.url,
-                 "Address of the daemon, URL, HOST[:PORT] or unix:/PATH (default http://localhost:10478)")
-      ->type_name("URL");
-  app.add_option("--ca-file", texts.ca_file,
-                 "Trust these authorities (PEM) for https (default: the system's)")
-      ->type_name("FILE");
-  app.add_option("--login-file", texts.login_file, "A user for the daemon: USER:PASSWORD in the first line")
-      ->type_name("FILE");
-  app.add_option("--interval", texts.interval, "Time between two refreshes (default 1s)")->type_name("TIME");
-  app.add_option("--sort", texts.sort,
-                 "Order of the GPUs: " + sort_names() + " (default state, the worst first)")
-      ->type_name("WORD");
-  Options options;
-  bool version = false;
-  app.add_flag("--once", options.once, "Print one table and exit; the default if stdout is no terminal");
-  app.add_flag("--json", options.json,
-               "Print a JSON object a line at each interval; with --once a single one");
-  app.add_flag("--version", version, "Print the version");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return Exit{0, app.help()};
-  } catch (const CLI::ParseError& error) {
-    return usage_error(error.what());
-  }
-  if (version)
-    return Exit{0, std::string("gpumeter-top, version ") + build::kVersion +
-                       " (revision: " + build::kRevision + ")\n"};
-  return checked(texts, std::move(options));
+std::variant<Options, Exit> parse_options(std::span<const char* const> arguments) {
+  const std::vector<Flag> known = flags();
+  const CommandLine line(known, arguments);
+  std::optional<Exit> exit = early_exit(
+      line, kProgram, "Shows the GPUs and jobs of a machine in the terminal, from its gpumeter.", known);
+  if (exit) return *std::move(exit);
+  return options_of(line);
 }
 
 using client::HttpClient;
@@ -590,11 +569,8 @@ int main(int argc, char** argv) {
   using namespace gpumeter::top;
   try {
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    const auto parsed = parse_options(argc, argv);
-    if (const auto* exit = std::get_if<Exit>(&parsed)) {
-      std::fputs(exit->text.c_str(), exit->code == 0 ? stdout : stderr);
-      return exit->code;
-    }
+    const auto parsed = parse_options(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
+    if (const auto* exit = std::get_if<Exit>(&parsed)) return gpumeter::print(*exit);
     return run(std::get<Options>(parsed));
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "gpumeter-top: %s\n", problem.what());

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/build_info.hpp"
 #include "base/log.hpp"
-#include "build_info.hpp"
 #include "daemon/setup.hpp"
 #include "exporter/http/settings.hpp"
 

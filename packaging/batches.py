@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
-"""Groups of C++ files that a compiler can read as one, so that it reads the headers of each group once.
+"""Groups of C++ files that a compiler reads as one, so that it reads the headers of each group once.
 
-usage: batches.py SIZE FILE...        prints a group a line, at most SIZE names each, separated by commas
+usage: batches.py SIZE PREFIX FILE...        writes PREFIX_0.cpp, PREFIX_1.cpp, ..., each of at most SIZE files, and prints their names
 
-Two files are in different groups if one, or a header of its own, uses unqualified a name that the other declares for itself (in an
-unnamed namespace, or static). The names are found by the project's formatting: such a declaration starts in the first column.
+A group includes all headers of its files, then each file, in which macros rename what the file declares for itself (in an unnamed namespace, or
+static). A name that the file also uses qualified or as a member keeps its spelling; files that this disturbs are in different groups. The
+names are found by the project's formatting: such a declaration starts in the first column.
 """
 import re
 import sys
-from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMENT = re.compile(r"//.*")
 TEXT = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
 TYPE = re.compile(r"(?:struct|class|enum(?: class)?|union) (\w+)")
-OTHER = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*[({=;]")
-WORD = re.compile(r"(?<![\w.>:])(?:[A-Za-z_]\w*)")
-NAME = re.compile(r"(?<![\w.>:])(?:[A-Z]\w*|k[A-Z]\w*|[a-z_]\w*(?=\())")  # types, constants, functions
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
-NO_NAMES = re.compile(r"[\s}#\[]|template\b|namespace \w*::|TEST|INSTANTIATE|extern\b|using namespace")
+OTHER = re.compile(r"\b([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*[({=;]")
+NAME = re.compile(r"(?<![\w.>:])(?:[A-Z]\w*|k[A-Z]\w*|[a-z_]\w*(?=\())")  # types, constants, functions: a variable hides a function
+QUALIFIED = re.compile(r"(?:\.|->|::)\s*~?([A-Za-z_]\w*)")
+INCLUDED = re.compile(r"^#include .*$", re.M)
+DEFINES = re.compile(r"^#define ", re.M)  # for the headers below it
+NO_NAMES = re.compile(r"[\s}#\[/]|template\b|namespace \w*::|TEST|INSTANTIATE|static_assert|extern\b|using (?!\w+ =)")
 
 
 def declared(line: str) -> str:
@@ -42,43 +43,28 @@ def own_names(text: str) -> set[str]:
     return names - {""}
 
 
-@cache
-def words(path: Path, word: re.Pattern[str]) -> frozenset[str]:
-    return frozenset(word.findall(COMMENT.sub("", TEXT.sub('""', path.read_text()))))
-
-
-@cache
-def included(path: Path) -> frozenset[Path]:
-    """The project's headers that a file names. A name that no folder has belongs to a system's library."""
-    found = (next((folder / name for folder in (ROOT, path.parent) if (folder / name).is_file()), None)
-             for name in INCLUDE.findall(path.read_text()))
-    return frozenset(header.resolve() for header in found if header)
-
-
-def headers(path: Path) -> frozenset[Path]:
-    """Also those that are included indirectly."""
-    unread, known = included(path), frozenset()
-    while unread:
-        known |= unread
-        unread = frozenset().union(*map(included, unread)) - known
-    return known
-
-
 class File:
     def __init__(self, path: str) -> None:
-        self.path = path
-        self.own = own_names(TEXT.sub('""', Path(path).read_text()))
-        self.used, self.headers = words(Path(path), WORD), headers(Path(path).resolve())
-
-    def is_disturbed_by(self, earlier: "File") -> bool:
-        return not (earlier.own.isdisjoint(self.used) and
-                    all(earlier.own.isdisjoint(words(header, NAME)) for header in self.headers - earlier.headers))
+        self.path = Path(path).resolve()
+        text = self.path.read_text()
+        plain = TEXT.sub('""', text)
+        own = own_names(plain)
+        plain = COMMENT.sub("", plain)
+        kept = set(QUALIFIED.findall(plain))
+        self.renamed, self.own = sorted(own - kept), own & kept
+        self.includes, self.is_alone = INCLUDED.findall(text), bool(DEFINES.search(text))
+        self.used = own | set(NAME.findall(plain))
 
     def fits(self, other: "File") -> bool:
-        return not (self.is_disturbed_by(other) or other.is_disturbed_by(self))
+        return not self.is_alone and not other.is_alone and self.own.isdisjoint(other.used) and other.own.isdisjoint(self.used)
+
+    def text(self, number: int) -> str:
+        """How a group includes the file. From the root, so that ccache knows the group in any folder."""
+        names = [f"#define {name} {name}_{number}" for name in self.renamed]
+        return "\n".join([*names, f'#include "{self.path.relative_to(ROOT)}"', *(f"#undef {name}" for name in self.renamed)])
 
 
-def batches(paths: list[str], size: int) -> list[list[str]]:
+def batches(paths: list[str], size: int) -> list[list[File]]:
     """First fit, in the order of the names, so that neighbours share a group and its headers."""
     groups: list[list[File]] = []
     for file in map(File, sorted(paths)):
@@ -87,9 +73,25 @@ def batches(paths: list[str], size: int) -> list[list[str]]:
         if group is None:
             groups.append(group := [])
         group.append(file)
-    return [[file.path for file in group] for group in groups]
+    return groups
+
+
+def text(group: list[File]) -> str:
+    if len(group) == 1:
+        return f'#include "{group[0].path.relative_to(ROOT)}"\n'
+    includes = dict.fromkeys(line for file in group for line in file.includes)
+    return "\n".join([*includes, *(file.text(number) for number, file in enumerate(group))]) + "\n"
+
+
+def main() -> None:
+    size, prefix, *paths = sys.argv[1:]
+    for number, group in enumerate(batches(paths, int(size))):
+        path = Path(f"{prefix}_{number}.cpp")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text(group):  # otherwise it is compiled again
+            path.write_text(text(group))
+        print(path)
 
 
 if __name__ == "__main__":
-    for batch in batches(sys.argv[2:], int(sys.argv[1])):
-        print(",".join(batch))
+    main()

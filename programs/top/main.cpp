@@ -570,7 +570,7 @@ int main(int argc, char** argv) {
   try {
     curl_global_init(CURL_GLOBAL_DEFAULT);
     const auto parsed = parse_options(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
-    if (const auto* exit = std::get_if<Exit>(&parsed)) return gpumeter::print(*exit);
+    if (const auto* exit = std::get_if<gpumeter::Exit>(&parsed)) return gpumeter::print(*exit);
     return run(std::get<Options>(parsed));
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "gpumeter-top: %s\n", problem.what());

@@ -4,8 +4,8 @@
 usage: batches.py SIZE PREFIX FILE...        writes PREFIX_0.cpp, PREFIX_1.cpp, ..., each of at most SIZE files, and prints their names
 
 A group includes all headers of its files, then each file, in which macros rename what the file declares for itself (in an unnamed namespace, or
-static). A name that the file also uses qualified or as a member keeps its spelling; files that this disturbs are in different groups. The
-names are found by the project's formatting: such a declaration starts in the first column.
+static). A name that the file also uses qualified or as a member, or that its header has, keeps its spelling; files that this disturbs are in
+different groups. The names are found by the project's formatting: such a declaration starts in the first column.
 """
 import re
 import sys
@@ -50,9 +50,10 @@ class File:
         plain = TEXT.sub('""', text)
         own = own_names(plain)
         plain = COMMENT.sub("", plain)
-        kept = set(QUALIFIED.findall(plain))
-        self.renamed, self.own = sorted(own - kept), own & kept
         self.includes, self.is_alone = INCLUDED.findall(text), bool(DEFINES.search(text))
+        header = self.path.with_suffix(".hpp")
+        kept = set(QUALIFIED.findall(plain)) | set(NAME.findall(header.read_text() if header.exists() else ""))
+        self.renamed, self.own = sorted(own - kept), own & kept
         self.used = own | set(NAME.findall(plain))
 
     def fits(self, other: "File") -> bool:

@@ -3,7 +3,8 @@
 #include <string>
 #include <string_view>
 
-/// The build. CMake fills in build_info.cpp.in, a file of its own: a new commit compiles nothing else again. Shown by
+/// The build. CMake fills in build_info.cpp.in, a file of its own: a new commit compiles nothing else again.
+/// Shown by
 /// --version and gpumeter_build_info.
 namespace gpumeter::build {
 

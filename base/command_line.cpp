@@ -1,12 +1,10 @@
 #include "base/command_line.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "base/build_info.hpp"
 #include "base/options.hpp"
-#include "base/program.hpp"
 #include "base/text.hpp"
 
 namespace gpumeter {
@@ -131,12 +129,6 @@ std::string help_of(std::span<const Flag> flags) {
 Exit usage_error(const std::string& sentence, std::string_view program) {
   const std::string name(program.substr(0, program.find(' ')));
   return {2, name + ": " + sentence + "\nTry '" + std::string(program) + " --help'.\n"};
-}
-
-int print(const Exit& exit) {
-  if (exit.code == 0) return print(exit.text);
-  std::fputs(exit.text.c_str(), stderr);
-  return exit.code;
 }
 
 std::optional<Exit> early_exit(const CommandLine& line, std::string_view program, std::string_view purpose,

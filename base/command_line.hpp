@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/program.hpp"
+
 /// The command line of a program, by a table of its flags: `--name value`, `--name=value`, and for flags that
 /// are on or off `--name` and `--no-name`.
 namespace gpumeter {
@@ -22,15 +24,6 @@ struct Flag {
   std::string fallback = {};            ///< the value if none is given; empty: a value is required
   bool has_negation = false;            ///< also "--no-collector.amd"
 };
-
-/// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.
-struct Exit {
-  int code;
-  std::string text;
-};
-
-/// Writes the text, and returns the exit code.
-int print(const Exit& exit);
 
 /// A wrong command line. The messages of a program with commands ("gpumeter profile") begin with its first
 /// word.

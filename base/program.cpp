@@ -74,6 +74,12 @@ int print(std::string_view text) {
   return 1;
 }
 
+int print(const Exit& exit) {
+  if (exit.code == 0) return print(exit.text);
+  std::fputs(exit.text.c_str(), stderr);
+  return exit.code;
+}
+
 namespace {
 
 // The dynamic linker relocates writable segments only, so all other pages are those of the file.

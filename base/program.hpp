@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -41,6 +42,15 @@ void open_closed_streams() noexcept;
 /// Writes the text to stdout. Returns the exit code: 0, or 1 if stdout does not accept all of the text; the
 /// reason goes to stderr.
 int print(std::string_view text);
+
+/// An exit before the start. The text goes to stdout if the code is 0 (help, version), otherwise to stderr.
+struct Exit {
+  int code;
+  std::string text;
+};
+
+/// Writes the text, and returns the exit code.
+int print(const Exit& exit);
 
 /// Unmaps the pages of the program and of its libraries that no process writes to: code, constants and the
 /// tables of the dynamic linker. They stay in the page cache. The next use of a page maps it again, together

@@ -72,15 +72,19 @@ inline constexpr auto memory_read_bytes = counter("gpu_memory_read_bytes_total",
 inline constexpr auto memory_written_bytes = counter("gpu_memory_written_bytes_total", "bytes", "Bytes written to the device's memory.");
 
 // Power and energy
-inline constexpr auto power = gauge("gpu_power_watts", "watts", "Power of the board in watts, or of the package if the driver reports only that. An average if the driver averages.");
-inline constexpr auto power_instant = gauge("gpu_power_instant_watts", "watts", "Instantaneous power of the board in watts.", kFullPageOnly);
+inline constexpr auto power = gauge("gpu_power_watts", "watts", "Power of the board in watts, or of the package if the driver reports only that. An average if the driver averages; NVIDIA: power.draw.average (field 185), otherwise power.draw.");
+inline constexpr auto power_instant = gauge("gpu_power_instant_watts", "watts", "Instantaneous power of the board in watts; NVIDIA: power.draw.instant (field 186).", kFullPageOnly);
 inline constexpr auto power_rail = gauge("gpu_power_rail_watts", "watts", "Power of one rail or part of the board in watts, by rail.");
 inline constexpr auto power_max = gauge("gpu_power_max_watts", "watts", "Highest power in the window, in watts.");
 inline constexpr auto power_utilization = gauge("gpu_power_utilization_ratio", "ratio", "Mean power of the last minute as a share of the device's maximum. AWS Neuron, which does not report watts.");
 inline constexpr auto power_min = gauge("gpu_power_min_watts", "watts", "Lowest power in the window, in watts.");
 inline constexpr auto power_limit = gauge("gpu_power_limit_watts", "watts", "Power limit in watts. limit=enforced: in force now; requested: as set by the administrator; default: the card's default; min, max: the configurable range.", {Detail::Level::full, "limit", "enforced"});
 inline constexpr auto edpp_multiplier = gauge("gpu_edpp_multiplier_ratio", "ratio", "Multiplier of the peak power that the board is designed for (EDPp), as set in the driver; 1: 100 %.", kFullPageOnly);
-inline constexpr auto energy_joules = counter("gpu_energy_joules_total", "joules", "Energy used by the board in joules; rate() is the true mean power.");
+inline constexpr auto energy_joules = counter("gpu_energy_joules_total", "joules", "Energy used by the board in joules; rate() is the mean power as the board's meter has it.");
+inline constexpr auto power_sensor_period = gauge("gpu_power_sensor_period_seconds", "seconds", "Time between two updates of a power reading in seconds, by source. samples: measured by the driver's timestamps; the others: published for the chip.", kFullPageOnly);
+inline constexpr auto power_sensor_window = gauge("gpu_power_sensor_window_seconds", "seconds", "Time over which a power reading is averaged in seconds, by source, as published for the chip.", kFullPageOnly);
+inline constexpr auto power_sensor_coverage = gauge("gpu_power_sensor_coverage_ratio", "ratio", "Share of the time that a power reading's windows hold, by source; below 1 the sensor does not see the rest.", kFullPageOnly);
+inline constexpr auto energy_uncertainty = gauge("gpu_energy_uncertainty_ratio", "ratio", "Relative standard uncertainty (68 %; double it for 95 %) of an hour's energy by the source, if read once a second. Absent for chips whose sensor nobody has measured.", kFullPageOnly);
 inline constexpr auto rail_energy_joules = counter("gpu_rail_energy_joules_total", "joules", "Energy used by one rail or part of the board in joules, by rail.");
 inline constexpr auto voltage = gauge("gpu_voltage_volts", "volts", "Voltage in volts, by rail.");
 

@@ -118,6 +118,8 @@ inline constexpr LabelMeaning kLabels[] = {
     {"gpu_clock*", "clock", "axi arc", "Tenstorrent: bus; management processors"},
     {"gpu_peak_flops gpu_partition_peak_flops gpu_benchmark_flops ml_model_flops_total", "dtype", "", "data type of the operands: fp64, fp32, tf32, fp16, bf16, fp8, int8 or fp4"},
     {"gpu_peak_flops gpu_partition_peak_flops", "source", "", ""},
+    {"gpu_power_sensor* gpu_energy_uncertainty*", "source", "average instant usage", "power.draw.average, power.draw.instant and power.draw of nvidia-smi"},
+    {"gpu_power_sensor* gpu_energy_uncertainty*", "source", "samples hardware", "the driver's buffer of samples; the energy counter"},
 
     // Throttling
     {"gpu_throttle* ml_throttled_seconds_total", "cause", "power", "a power limit of the board or of a part, or the power brake"},

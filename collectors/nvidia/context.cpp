@@ -51,7 +51,7 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   NvmlTarget& target = targets_.emplace_back(*gpu);
   target.gpm.open(target.caller, std::nullopt);
   open_partitions();
-  find_peaks();
+  find_constants(info.driver_version);
   find_unified_memory(info);
   platform_ = platform_labels(target.caller);
   inventory_ = inventory_labels(target.caller);
@@ -189,10 +189,11 @@ void NvidiaContext::open_partitions() {
   processes_.open(gpu().caller, instances);
 }
 
-void NvidiaContext::find_peaks() {
+void NvidiaContext::find_constants(std::string_view driver) {
   const Facts facts = peak_facts(gpu().caller);
   peaks_ = peaks_of(facts);
   peak_bandwidth_ = memory_bandwidth_of(facts);
+  sensors_ = power_sensors(NvmlCaller(gpu().caller.session(), gpu().caller.device()), facts, driver);
 }
 
 // Grace's GPU has memory of its own, which is a NUMA node of the host.

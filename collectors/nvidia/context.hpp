@@ -176,6 +176,7 @@ class NvidiaContext {
   FieldBatch& fields(Tier tier) noexcept { return fields_[static_cast<std::size_t>(tier)]; }
   std::span<const Peak> peaks() const noexcept { return peaks_; }
   std::optional<double> peak_bandwidth() const noexcept { return peak_bandwidth_; }
+  const PowerSensors& sensors() const noexcept { return sensors_; }
   /// The host's memory, if it is the GPU's too (integrated GPUs: GB10, Thor); null if the GPU has its own.
   HostMemoryFile* unified_memory() noexcept { return unified_memory_ ? &*unified_memory_ : nullptr; }
   std::uint64_t event_types() const noexcept {
@@ -225,7 +226,7 @@ class NvidiaContext {
   bool has_new_partitions() noexcept;
   void note_loss() noexcept;
   void open_partitions();
-  void find_peaks();
+  void find_constants(std::string_view driver);
   void find_unified_memory(const DeviceInfo& info);
   bool was_told_of_new_partitions() noexcept;
 
@@ -257,6 +258,7 @@ class NvidiaContext {
   std::string mig_fingerprint_;
   std::vector<Peak> peaks_;
   std::optional<double> peak_bandwidth_;
+  PowerSensors sensors_;
   std::array<FieldBatch, kTiers.size()> fields_;
   std::vector<std::shared_ptr<SampleBuffer>> buffers_;
   Nanoseconds now_{};

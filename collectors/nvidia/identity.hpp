@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +43,28 @@ std::vector<Peak> peaks_of(const Facts& card);
 
 /// Bytes per second.
 std::optional<double> memory_bandwidth_of(const Facts& card) noexcept;
+
+/// The sources of a GPU's power and energy: power.draw.average and power.draw.instant of nvidia-smi (fields
+/// 185 and 186), power.draw (nvmlDeviceGetPowerUsage), and the energy counter (field 83).
+enum class PowerSource : std::uint8_t { average, instant, usage, hardware };
+inline constexpr std::string_view kPowerSources[] = {"average", "instant", "usage", "hardware"};
+
+/// A sensor takes the mean of `window` seconds every `period` seconds.
+struct PowerSensor {
+  double period, window;
+  double coverage() const noexcept;  ///< share of the time that the windows hold
+  /// Relative standard uncertainty (coverage factor 1) of the energy over `span` seconds, read every
+  /// `reading_interval` seconds.
+  double energy_uncertainty(double reading_interval, double span) const noexcept;
+};
+
+/// As measured on cards of that chip; nullopt: nobody has published it.
+std::optional<PowerSensor> power_sensor_of(const Facts& card, std::string_view driver,
+                                           PowerSource source) noexcept;
+
+/// By source, those that the GPU has. May block.
+using PowerSensors = std::array<std::optional<PowerSensor>, std::size(kPowerSources)>;
+PowerSensors power_sensors(NvmlCaller gpu, const Facts& card, std::string_view driver);
 
 /// A GPU instance of a divided GPU. Its compute instances share its memory and its metrics, so the GPU
 /// instance is the unit of measurement. The handle is that of its first compute instance. Its multiprocessors

@@ -569,6 +569,7 @@ static_assert(std::all_of(kTable.begin(), kTable.end(), in_its_tier));
 std::vector<Row> rows_with_links() {
   std::vector<Row> rows(kTable.begin(), kTable.end());
   std::ranges::copy(setting_rows(), std::back_inserter(rows));
+  std::ranges::copy(power_sensor_rows(), std::back_inserter(rows));
   for (const LinkRow make_row : kLinkRows) {
     for (unsigned link = 0; link < nvml::kMostLinks; ++link) rows.push_back(make_row(link, kLinkNames[link]));
   }

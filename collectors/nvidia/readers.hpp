@@ -236,6 +236,9 @@ Reader sampled(NvidiaContext& context, const ReadSource& source);
 Reader sampled_max(NvidiaContext& context, const ReadSource& source);
 Reader sampled_min(NvidiaContext& context, const ReadSource& source);
 
+/// The time between two samples of the buffer, in seconds, by the driver's timestamps.
+Reader sample_period(NvidiaContext& context, const ReadSource& source);
+
 /// A performance metric: a percentage or rate since the previous pass, or a count.
 Reader gpm(NvidiaContext& context, const ReadSource& source);
 
@@ -320,6 +323,9 @@ std::span<const Row> setting_rows() noexcept;
 Reader peak_in_table(NvidiaContext& context, const ReadSource& source);
 Reader peak_by_formula(NvidiaContext& context, const ReadSource& source);
 Reader peak_bandwidth(NvidiaContext& context, const ReadSource& source);
+
+/// Rows of the power sensors (power_sensors.cpp).
+std::span<const Row> power_sensor_rows() noexcept;
 
 // NVLink: the sums over all links, each link by itself if the configuration enables it, and the fabric.
 

@@ -119,6 +119,7 @@ bool SampleBuffer::drain(NvmlCaller& caller, const Moment& moment) noexcept {
   counted_ = settled_;
   nvml::ValueType type{};
   const std::span<const nvml::BufferSample> samples = read(caller, type);
+  measure_period(samples);
   const bool counts = moment.elapsed > Nanoseconds{0};
   bool has_new = !counts && !samples.empty();
   if (has_new) begin_with(samples, type);
@@ -127,6 +128,17 @@ bool SampleBuffer::drain(NvmlCaller& caller, const Moment& moment) noexcept {
   for (const nvml::BufferSample& sample : samples) has_new = (counts && count(sample, type)) || has_new;
   if (has_new) status_ = ReadStatus::ok;
   return has_new;
+}
+
+// The shortest, because the buffer has gaps while the GPU idles.
+void SampleBuffer::measure_period(std::span<const nvml::BufferSample> samples) noexcept {
+  std::uint64_t shortest = 0;
+  for (std::size_t i = 1; i < samples.size(); ++i) {
+    const std::uint64_t before = samples[i - 1].timestamp;
+    const std::uint64_t apart = samples[i].timestamp > before ? samples[i].timestamp - before : 0;
+    if (apart > 0 && (shortest == 0 || apart < shortest)) shortest = apart;
+  }
+  if (shortest > 0) period_ = static_cast<double>(shortest) / kMicroseconds;
 }
 
 // The buffer reaches back beyond the observed time, so counting starts at its end.

@@ -84,9 +84,14 @@ class SampleBuffer {
   Sample total() const noexcept { return said(counted_.total); }
   Sample max() const noexcept { return said(extremes_.max()); }
   Sample min() const noexcept { return said(extremes_.min()); }
+  /// The shortest time between two samples of one reading, in seconds; none before a reading of two samples.
+  Sample period() const noexcept {
+    return period_ > 0 ? Sample::of(period_) : Sample::miss(ReadStatus::unsupported);
+  }
 
  private:
   std::span<const nvml::BufferSample> read(NvmlCaller& caller, nvml::ValueType& type) noexcept;
+  void measure_period(std::span<const nvml::BufferSample> samples) noexcept;
   void begin_with(std::span<const nvml::BufferSample> samples, nvml::ValueType type) noexcept;
   void begin_before(std::span<const nvml::BufferSample> samples) noexcept;
   bool count(const nvml::BufferSample& sample, nvml::ValueType type) noexcept;
@@ -106,6 +111,7 @@ class SampleBuffer {
   Counted counted_;
   Counted settled_;  // up to the last observed pass
   RollingExtremes extremes_;
+  double period_ = 0;
   ReadStatus status_ = ReadStatus::failed;
 };
 

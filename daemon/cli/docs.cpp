@@ -102,7 +102,8 @@ std::string row_of(const health::Advisory& advisory) {
                          : "uptime of " + std::to_string(advisory.uptime / std::chrono::hours(24)) + " days";
   if (advisory.terms[0].reading.family != nullptr)
     also = code(test_text(advisory.terms[0])) + " and " + code(test_text(advisory.terms[1]));
-  return "| " + code(advisory.name) + " | " + models + " | from " + std::string(advisory.from) +
+  const std::string from = advisory.from.empty() ? "all" : "from " + std::string(advisory.from);
+  return "| " + code(advisory.name) + " | " + models + " | " + from +
          (advisory.below.empty() ? "" : ", below " + std::string(advisory.below)) + " | " + also + " | " +
          std::string(advisory.text) + " | " + std::string(advisory.source) + " |\n";
 }

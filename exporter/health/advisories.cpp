@@ -32,6 +32,9 @@ constexpr Advisory kTable[] = {
     {"lock_orphaned", "", "595.71.05", "595.71.06", {}, {}, "a lock of this driver was seen to stay taken, so that NVML hangs", "OGKM issue 1333"},
     {"links_inactive_after_xid_149", kBlackwell, "590.48.01", "590.48.02", {}, {}, "after XID 149 all links were seen to stay inactive until a reboot", "OGKM issue 1150"},
     {"xid_109_regression", "RTX 50", "580", "", {}, {}, "XID 109 was reported after an update from branch 570", "OGKM issues 962 and 1185"},
+    {"power_scope", "GH200", "", "", {}, {}, "the GPU's instantaneous power was seen to include the processor's; its energy counter may fail: use the rail module", "arXiv 2312.02741 and zeus, zeus/device/gpu/nvidia.py"},
+    {"energy_counter_lags", "RTX 4090|RTX 5060 Ti", "", "", {}, {}, "the energy counter was seen to be up to 95 % too low while a program reads it more often than once a second", "Dauner, HotCarbon 2026"},
+    {"energy_counter_stuck", "MI100|MI210|AMD 738c|AMD 740f", "", "", {}, {}, "the energy counter was seen to stand still: compare it with gpu_power_watts", "rocm_smi_lib issue 180 and amdsmi issue 38"},
     {"security_update", "", "535", "535.309.01", {}, {}, "version 535.309.01 has the security fixes of May 2026", "NVIDIA security bulletin of May 2026, by flatcar issue 2155"},
     {"security_update", "", "580", "580.159.03", {}, {}, "version 580.159.03 has the security fixes of May 2026", "NVIDIA security bulletin of May 2026, by flatcar issue 2155"},
     {"security_update", "", "595", "595.71.05", {}, {}, "version 595.71.05 has the security fixes of May 2026", "NVIDIA security bulletin of May 2026, by flatcar issue 2155"},
@@ -71,7 +74,7 @@ std::span<const Advisory> advisories() noexcept { return kTable; }
 bool concerns(const Advisory& advisory, std::string_view model, std::string_view driver,
               std::chrono::nanoseconds uptime) {
   const Version version = version_of(driver);
-  return version != Version{} && uptime >= advisory.uptime &&
+  return (version != Version{} || advisory.from.empty()) && uptime >= advisory.uptime &&
          (advisory.models.empty() || is_of_model(advisory.models, model)) &&
          version >= version_of(advisory.from) &&
          (advisory.below.empty() || version < version_of(advisory.below));

@@ -388,7 +388,8 @@ struct Judge::State {
   void advise(std::size_t device, Past& past, std::vector<Advice>& to) const {
     const DeviceFacts& facts = readings_.devices()[device];
     for (const AdvisoryRule& rule : advisory_rules_) {
-      bool holds = facts.vendor == "nvidia" && concerns(*rule.advisory, facts.model, facts.driver, now_);
+      const bool is_of_vendor = facts.vendor == "nvidia" || rule.advisory->from.empty();
+      bool holds = is_of_vendor && concerns(*rule.advisory, facts.model, facts.driver, now_);
       for (const Place& place : rule.places) {
         const double value = look(place, device, past);
         holds = passes(place, device, value, limit(place, device, value, past)) && holds;

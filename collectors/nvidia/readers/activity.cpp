@@ -185,6 +185,10 @@ Reader sampled_min(NvidiaContext& context, const ReadSource& source) {
   return bind_buffer(context, source, &SampleBuffer::min);
 }
 
+Reader sample_period(NvidiaContext& context, const ReadSource& source) {
+  return bind_buffer(context, source, &SampleBuffer::period);
+}
+
 Reader gpm(NvidiaContext& context, const ReadSource& source) {
   GpmSampler& gpm = context.target().gpm;
   const std::optional<int> place = gpm.add(static_cast<unsigned>(source.argument));

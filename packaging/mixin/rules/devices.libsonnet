@@ -12,7 +12,7 @@
           / ignoring (tier) (rate(gpu_observed_seconds_total{tier="fast"}[5m]) > 0)
       |||,
     },
-    // The true mean power, in watts.
+    // The mean power by the energy counter, in watts.
     {
       record: 'gpu:gpu_energy_joules:rate5m',
       expr: 'rate(gpu_energy_joules_total[5m])',

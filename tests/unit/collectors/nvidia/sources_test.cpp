@@ -229,6 +229,13 @@ TEST_F(Buffer, IntegratesASquareWaveExactlyOverPassesOfASecond) {
   EXPECT_NEAR(buffer_.total().value, 5 * (0.74 * 700 + 1.26 * 100), kTiny);
 }
 
+TEST_F(Buffer, MeasuresItsPeriodByTheDriversTimestamps) {
+  play("500");
+  EXPECT_EQ(buffer_.period().status, ReadStatus::unsupported);
+  run(1, 2);
+  EXPECT_NEAR(buffer_.period().value, 0.02, kTiny);
+}
+
 TEST_F(Buffer, ExtremesAreOfSamplesAndNotOfMeans) {
   play("{square: {period: 2, duty: 0.01, high: 900, low: 100}}");  // 20 ms of every 2 s
   run(1, 4);

@@ -324,6 +324,8 @@ TEST_F(JudgeTest, AnAdvisoryIsInformationAndNoFault) {
   EXPECT_EQ(driver("580.126.09", 0.95), "utilization_latched security_update ");
   EXPECT_EQ(driver("595.80.01", 0.95), "");
   EXPECT_EQ(driver("590.48.01"), "links_inactive_after_xid_149 ");
+  models_[0] = "NVIDIA GH200 480GB";  // of a sensor, with every driver
+  EXPECT_EQ(driver("550.54.15"), "power_scope ");
 }
 
 TEST_F(JudgeTest, SeveralReasonsStandBesideEachOtherTheWorstFirst) {

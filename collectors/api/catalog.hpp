@@ -30,7 +30,7 @@ inline constexpr auto info = gauge("gpu_info", "", "Static facts of the device, 
 inline constexpr auto up = gauge("gpu_up", "", "1 if gpumeter reads the device, 0 if the device is lost or its driver hangs.");
 inline constexpr auto suspended = gauge("gpu_suspended", "", "1 while runtime power management has suspended the device. gpumeter does not wake it.");
 inline constexpr auto observed_seconds = counter("gpu_observed_seconds_total", "seconds", "Time covered by the integrated counters of a tier, in seconds. rate(x) / rate(gpu_observed_seconds_total) is the true mean of x.", {Detail::Level::full, "tier", "fast"});
-inline constexpr auto meter_source_info = gauge("gpu_meter_source_info", "", "Origin of each counter, by quantity; always 1. source=hardware: the driver's counter; samples: the driver's sample buffer; fdinfo: the counts of the device's clients in /proc/PID/fdinfo; integrated: integrated by gpumeter.", kFullPageOnly);
+inline constexpr auto meter_source_info = gauge("gpu_meter_source_info", "", "Origin of each counter, by quantity; always 1. source=hardware: the driver's counter; samples: the driver's sample buffer; fdinfo: the counts of the device's clients in /proc/PID/fdinfo; integrated: integrated by gpumeter. quantity=workload_energy: how energy was divided at the last list of processes, by activity of partitions, busy time of processes, slices, memory or in equal parts.", kFullPageOnly);
 inline constexpr auto mode = gauge("gpu_mode", "", "1 for the active state of each mode.", {Detail::Level::full, "mode", "ecc"});
 
 // Utilisation
@@ -210,7 +210,9 @@ inline constexpr auto workload_memory_used = gauge("gpu_workload_memory_used_byt
 inline constexpr auto workload_memory_peak = gauge("gpu_workload_memory_peak_bytes", "bytes", "Highest device memory that the workload's processes held at a sample since gpumeter first saw the workload, in bytes.");
 inline constexpr auto workload_busy_seconds = counter("gpu_workload_busy_seconds_total", "seconds", "Time in which work of the workload's processes was on the device, in seconds, summed over the processes.");
 inline constexpr auto workload_energy = counter("gpu_workload_energy_joules_total", "joules", "Device energy attributed to the workload by its share, in joules. workload=unattributed holds the energy that no process used, so that the sum is the device's.");
-inline constexpr auto workload_share = gauge("gpu_workload_share_ratio", "ratio", "Workload's share of the device: by busy time of the last minute, or by memory if no workload was busy. The shares of a device sum to 1.");
+inline constexpr auto workload_idle_energy = counter("gpu_workload_idle_energy_joules_total", "joules", "Part of gpu_workload_energy_joules_total that the device uses without activity, in joules; divided by what each workload holds. Absent until gpu_idle_power_watts is known.", kFullPageOnly);
+inline constexpr auto idle_power = gauge("gpu_idle_power_watts", "watts", "Power of the device in the last times without activity, in watts. Absent until there was such a time.", kFullPageOnly);
+inline constexpr auto workload_share = gauge("gpu_workload_share_ratio", "ratio", "Workload's share of the device: by activity of the last minute, or by what it holds if no workload was active. The shares of a device sum to 1.");
 inline constexpr auto workload_info = gauge("gpu_workload_info", "", "Facts of the workload, as labels; always 1. Join by kind and workload.");
 inline constexpr auto workload_cpu_seconds = counter("gpu_workload_cpu_seconds_total", "seconds", "CPU time of the workload's cgroup, in seconds.");
 inline constexpr auto allocation_info = gauge("gpu_allocation_info", "", "GPU that was given to the workload, whether or not a process of it runs; always 1. source: who gave it. partition: only this part of the GPU was given.");

@@ -59,6 +59,7 @@ inline constexpr LabelMeaning kLabels[] = {
     {"gpu_observed_seconds_total gpumeter_sample_duration_seconds", "tier", "", "how often the values are read: fast, normal, slow or once"},
     {"gpu_meter_source_info", "quantity", "", "name of the counter without gpu_, its unit and _total"},
     {"gpu_meter_source_info", "source", "", ""},
+    {"gpu_meter_source_info", "source", "activity busy slices memory equal", "of quantity workload_energy, see [workloads.md](workloads.md#energy-idle-and-active)"},
     {"gpu_platform_info", "chassis_serial slot tray host module", "", ""},
     {"gpu_inventory_info", "brand", "", "vendor's line of products, such as geforce, nvidia_rtx or nvidia (data centre)"},
     {"gpu_inventory_info", "board_id board_part_number", "", "number that all GPUs of one board share; part number of the board"},

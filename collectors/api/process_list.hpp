@@ -12,7 +12,7 @@ namespace gpumeter {
 /// A process that uses a device, as the device's driver lists it, or a virtual machine that has a part of the
 /// device. Each pid is listed once, however many contexts it has.
 struct DeviceProcess {
-  int pid = 0;  ///< in the daemon's pid namespace; 0 for a virtual machine
+  int pid = 0;  ///< in the daemon's pid namespace; 0: not a process
   std::optional<double> memory_bytes;
   /// Time for which the process's work ran on the device since the last call, at most the time between the
   /// two calls. The sum may exceed that time if two processes run at once.
@@ -20,6 +20,11 @@ struct DeviceProcess {
   /// The virtual machine's UUID or name, if the driver lists machines (a host of virtual GPUs); a valid label
   /// value. Empty: a process.
   std::string vm{};
+  /// Parts of a divided device. `device_seconds`: time at work since the last call, as a part of the whole
+  /// device. `held_ratio`: part of the device that is kept for the process. An entry without a pid and
+  /// machine has those that no process has.
+  std::optional<double> device_seconds{};
+  std::optional<double> held_ratio{};
 
   bool operator==(const DeviceProcess&) const = default;
 };

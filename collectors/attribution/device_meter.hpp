@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +9,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,72 +20,10 @@
 #include "collectors/attribution/cgroup/cache.hpp"
 #include "collectors/attribution/cost/cost_ledger.hpp"
 #include "collectors/attribution/device_use.hpp"
+#include "collectors/attribution/shares.hpp"
 #include "collectors/attribution/workload_book.hpp"
 
 namespace gpumeter::workloads {
-
-/// The use of a device by a process, or by a workload with all of its processes. A value that the driver does
-/// not report is 0.
-struct Claim {
-  double busy_seconds = 0;
-  double memory_bytes = 0;
-  std::size_t processes = 0;
-};
-
-/// Writes parts of 1 in the order of the claims. They are divided by busy time; if none was busy, by memory;
-/// if no memory is known, by number of processes. They sum to 1. If there is no process, returns false and
-/// all parts are 0.
-inline bool divide(std::span<const Claim> claims, std::vector<double>& parts) {
-  using Measure = double (*)(const Claim&);
-  constexpr Measure kMeasures[] = {[](const Claim& claim) { return claim.busy_seconds; },
-                                   [](const Claim& claim) { return claim.memory_bytes; },
-                                   [](const Claim& claim) { return static_cast<double>(claim.processes); }};
-  parts.assign(claims.size(), 0);
-  for (const Measure measure : kMeasures) {
-    std::transform(claims.begin(), claims.end(), parts.begin(), measure);
-    const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
-    if (sum <= 0) continue;
-    for (double& part : parts) part /= sum;
-    return true;
-  }
-  return false;
-}
-
-/// The sum over the last minute, accurate to one second. One bucket per second; the oldest is reused.
-class LastMinute {
- public:
-  /// `now` must not decrease.
-  void add(Nanoseconds now, double amount) noexcept {
-    turn(now);
-    buckets_[place(second_)] += amount;
-  }
-
-  double sum(Nanoseconds now) noexcept {
-    turn(now);
-    double sum = 0;
-    for (const double amount : buckets_) sum += amount;
-    return sum;
-  }
-
- private:
-  static constexpr std::int64_t kSeconds = 60;
-
-  static std::size_t place(std::int64_t second) noexcept {
-    return static_cast<std::size_t>(second % kSeconds);
-  }
-
-  void turn(Nanoseconds now) noexcept {
-    const std::int64_t second = std::chrono::floor<std::chrono::seconds>(now).count();
-    if (second - second_ >= kSeconds) buckets_ = {};
-    for (std::int64_t past = second_ + 1; past <= second && past < second_ + kSeconds; ++past) {
-      buckets_[place(past)] = 0;
-    }
-    second_ = second;
-  }
-
-  std::array<double, kSeconds> buckets_{};
-  std::int64_t second_ = 0;
-};
 
 /// What a workload costs, as CostLedger keeps it.
 struct Tally {
@@ -100,12 +36,14 @@ struct Tally {
 /// A workload on one device. Its counters start when it was first seen there.
 struct Workload {
   double energy_joules = 0;
+  double idle_joules = 0;              ///< the part of it that the device uses without activity
   std::optional<double> busy_seconds;  ///< nullopt: never reported by the driver
   std::optional<double> memory_bytes;  ///< nullopt: it has no process, or the driver does not report memory
   std::optional<double> peak_memory;   ///< the highest memory_bytes of any look
   double share = 0;
   std::size_t processes = 0;
-  double part = 0;  ///< its part of future energy
+  double part = 0;       ///< its part of future energy of activity
+  double idle_part = 0;  ///< and of the other
   Nanoseconds last_seen{};
   /// CLOCK_REALTIME of the look that saw it first, when its counters were 0. Zero: unknown, and
   /// `unattributed`, whose energy begins with that of the device.
@@ -121,7 +59,8 @@ struct Process {
   ProcessUse use;
   std::string name;                    ///< only if the meter reads names
   std::optional<double> memory_bytes;  ///< at the last look
-  double part = 0;                     ///< its part of future energy
+  double part = 0;                     ///< its part of future energy of activity
+  double idle_part = 0;                ///< and of the other
   Nanoseconds last_seen{};
   std::uint64_t look = 0;  ///< the last look in which it was found
   WorkloadEntry* workload = nullptr;
@@ -148,7 +87,7 @@ class DeviceMeter {
         book_(std::move(book)),
         unattributed_(workloads_[unattributed()]) {
     book_->open(unattributed());
-    unattributed_.part = 1;
+    unattributed_.part = unattributed_.idle_part = 1;
   }
   ~DeviceMeter() {
     for (const auto& [id, workload] : workloads_) book_->close(id);
@@ -164,9 +103,10 @@ class DeviceMeter {
       auto& [id, workload] =
           earlier.id == all_others() ? *workloads_.try_emplace(all_others()).first : workload_of(attribution);
       workload.energy_joules += earlier.energy_joules;
+      workload.idle_joules += earlier.idle_joules;
       add(workload.busy_seconds, sane(earlier.busy_counter));
       raise(workload.peak_memory, earlier.cost.peak_memory);
-      workload.part = earlier.part;
+      workload.part = workload.idle_part = earlier.part;
       workload.last_seen = earlier.seen;
       if (&workload != &unattributed_) workload.begun = begun_at(earlier.begun);
       workload.is_measured = earlier.busy_counter.has_value();
@@ -178,28 +118,41 @@ class DeviceMeter {
   }
 
   /// Adds a reading of the device's counter. The first reading is unattributed; a decrease adds nothing.
-  void add_energy(double total_joules) {
+  /// `now`: zero: unknown, so nothing of it is idle.
+  void add_energy(double total_joules, Nanoseconds now = {}) {
     if (!std::isfinite(total_joules)) return;
     const bool is_first = !last_energy_;
     const double added = std::max(total_joules - last_energy_.value_or(0), 0.0);
     last_energy_ = total_joules;
+    const Nanoseconds since = std::exchange(energy_at_, now);
     if (is_first) {
       unattributed_.energy_joules += added;
       return;
     }
-    for (auto& [id, workload] : workloads_) workload.energy_joules += added * workload.part;
-    for (auto& [id, process] : processes_) process.use.energy_joules += added * process.part;
+    const double seconds = since > Nanoseconds{0} ? to_seconds(now - since) : 0;
+    window_joules_ += added;
+    window_seconds_ += seconds;
+    const double idle = std::min(added, idle_power_.watts().value_or(0) * seconds);
+    for (auto& [id, workload] : workloads_) {
+      workload.energy_joules += (added - idle) * workload.part + idle * workload.idle_part;
+      workload.idle_joules += idle * workload.idle_part;
+    }
+    for (auto& [id, process] : processes_) {
+      process.use.energy_joules += (added - idle) * process.part + idle * process.idle_part;
+    }
   }
 
   /// Takes the processes now on the device; reads three small files per process. `realtime`: CLOCK_REALTIME
-  /// at `now`; zero: unknown.
-  void update(Nanoseconds now, std::span<const DeviceProcess> listed, Nanoseconds realtime = {}) {
+  /// at `now`; zero: unknown. `device_busy`: the device's own counter.
+  void update(Nanoseconds now, std::span<const DeviceProcess> listed, Nanoseconds realtime = {},
+              std::optional<double> device_busy = {}) {
     begin_look();
     looked_at_ = realtime;
-    is_known_ = true;
+    const bool was_known = std::exchange(is_known_, true);
     if (!listed.empty() && !cgroups_) cgroups_.emplace(procfs_);
     if (cgroups_) cgroups_->begin_pass();
     for (const DeviceProcess& process : listed) account(now, claimant_of(process), process);
+    note_idle(device_busy, was_known);
     divide_energy();
     note_peaks();
     forget(now);
@@ -227,6 +180,7 @@ class DeviceMeter {
       entry = {id,
                workload.tally->cost,
                workload.energy_joules,
+               workload.idle_joules,
                workload.busy_seconds,
                workload.part,
                workload.processes > 0,
@@ -244,7 +198,8 @@ class DeviceMeter {
   /// until then costs nothing.
   void interrupt() {
     begin_look();
-    unattributed_.part = 1;
+    unattributed_.part = unattributed_.idle_part = 1;
+    window_busy_.reset();
     is_known_ = false;
     ++generation_;
     counted_at_.reset();
@@ -257,6 +212,10 @@ class DeviceMeter {
 
   /// True if there was an update() since the last interrupt().
   bool is_known() const noexcept { return is_known_; }
+  /// How the energy since the last look is divided; nullopt: nobody held the device.
+  std::optional<Basis> basis() const noexcept { return basis_; }
+  /// nullopt: unknown. Workload::idle_joules then counts nothing.
+  std::optional<double> idle_watts() const noexcept { return idle_power_.watts(); }
   /// Always contains `unattributed`.
   const std::map<WorkloadId, Workload>& workloads() const noexcept { return workloads_; }
   const std::map<ProcessId, Process>& processes() const noexcept { return processes_; }
@@ -311,23 +270,28 @@ class DeviceMeter {
     Process* process;  // null: beyond the limit
   };
 
+  /// The part of a divided device that no process has.
+  static bool is_nobody(const DeviceProcess& listed) noexcept { return listed.pid == 0 && listed.vm.empty(); }
   void begin_look() {
     ++look_;
+    basis_.reset();
+    active_seconds_.reset();
     claims_.clear();
     claimants_.clear();
     for (auto& [id, workload] : workloads_) {
       workload.processes = 0;
-      workload.part = 0;
+      workload.part = workload.idle_part = 0;
       workload.memory_bytes.reset();
     }
     for (auto& [id, process] : processes_) {
       process.use.present = false;
-      process.part = 0;
+      process.part = process.idle_part = 0;
       process.memory_bytes.reset();
     }
   }
   /// A virtual machine is a workload by itself: the host sees no process of it on the device.
   Claimant claimant_of(const DeviceProcess& listed) {
+    if (is_nobody(listed)) return {&*workloads_.find(unattributed()), nullptr};
     if (listed.vm.empty()) return claimant_of_process(listed.pid);
     cgroup::Attribution machine;
     machine.kind = cgroup::Kind::vm;
@@ -397,12 +361,23 @@ class DeviceMeter {
   void account(Nanoseconds now, const Claimant& claimant, const DeviceProcess& listed) {
     const std::optional<double> busy = sane(listed.busy_seconds);
     const std::optional<double> memory = sane(listed.memory_bytes);
-    claims_.push_back({busy.value_or(0), memory.value_or(0), 1});
+    const std::optional<double> active = sane(listed.device_seconds);
+    const std::size_t processes = is_nobody(listed) ? 0 : 1;
+    claims_.push_back({active ? *active : busy.value_or(0), memory.value_or(0), processes,
+                       sane(listed.held_ratio).value_or(0)});
     claimants_.push_back(claimant);
     Workload& workload = claimant.workload->second;
+    workload.recent.add(now, claims_.back().busy_seconds);
+    add(active_seconds_, active ? active : busy);
+    if (processes == 0) return;
+    const Basis basis = active              ? Basis::activity
+                        : busy              ? Basis::busy
+                        : listed.held_ratio ? Basis::slices
+                        : memory            ? Basis::memory
+                                            : Basis::equal;
+    basis_ = std::min(basis, basis_.value_or(basis));
     ++workload.processes;
     workload.last_seen = now;
-    workload.recent.add(now, busy.value_or(0));
     add(workload.busy_seconds, busy);
     add(workload.memory_bytes, memory);
     if ((busy || memory) && !std::exchange(workload.is_measured, true)) {
@@ -417,11 +392,26 @@ class DeviceMeter {
     add(process.use.busy_seconds, busy);
     add(process.memory_bytes, memory);
   }
+  /// Activity is unknown if neither the device nor its processes report it, and at the first look, where
+  /// counting begins.
+  void note_idle(std::optional<double> device_busy, bool was_known) {
+    const std::optional<double> last = std::exchange(window_busy_, device_busy);
+    std::optional<double> active;
+    if (last && device_busy) active = *device_busy - *last;
+    raise(active, active_seconds_);
+    if (!was_known) active.reset();
+    idle_power_.note(basis_.has_value(), std::exchange(window_joules_, 0), std::exchange(window_seconds_, 0),
+                     active);
+  }
   void divide_energy() {
-    unattributed_.part = divide(claims_, parts_) ? 0 : 1;
+    divide_energy(&Workload::part, &Process::part, false);
+    divide_energy(&Workload::idle_part, &Process::idle_part, true);
+  }
+  void divide_energy(double Workload::*part, double Process::*part_of_process, bool by_holding) {
+    if (!divide(claims_, parts_, by_holding)) unattributed_.*part = 1;
     for (std::size_t i = 0; i < claimants_.size(); ++i) {
-      claimants_[i].workload->second.part += parts_[i];
-      if (claimants_[i].process != nullptr) claimants_[i].process->part += parts_[i];
+      claimants_[i].workload->second.*part += parts_[i];
+      if (claimants_[i].process != nullptr) claimants_[i].process->*part_of_process += parts_[i];
     }
   }
   void note_peaks() noexcept {
@@ -430,12 +420,11 @@ class DeviceMeter {
   void divide_shares(Nanoseconds now) {
     claims_.clear();
     for (auto& [id, workload] : workloads_) {
-      claims_.push_back({workload.recent.sum(now), workload.memory_bytes.value_or(0), workload.processes});
+      claims_.push_back({.busy_seconds = workload.recent.sum(now), .held_ratio = workload.idle_part});
     }
-    const bool is_used = divide(claims_, parts_);
+    divide(claims_, parts_);
     auto part = parts_.begin();
     for (auto& [id, workload] : workloads_) workload.share = *part++;
-    if (!is_used) unattributed_.share = 1;
   }
   void count_throttled(const DeviceUse& device) {
     for (const auto& [cause, total] : device.throttled) {
@@ -485,6 +474,14 @@ class DeviceMeter {
   std::size_t named_ = 0;  // number of workloads_ that count towards the limit
   std::map<ProcessId, Process> processes_;
   std::optional<double> last_energy_;
+  Nanoseconds energy_at_{};  // of the last reading; zero: unknown
+  IdlePower idle_power_;
+  // Of the window since the last look.
+  double window_joules_ = 0;
+  double window_seconds_ = 0;
+  std::optional<double> window_busy_;  // the device's counter at its start
+  std::optional<Basis> basis_;
+  std::optional<double> active_seconds_;  // of all claims
   bool is_known_ = false;
   std::uint64_t generation_ = 0;
   std::uint64_t look_ = 1;

@@ -97,8 +97,8 @@ class DeviceWorkloads {
   void take(const Pass& pass, PassOutcome outcome, Source& source) {
     const Frame& frame = source.frame();
     const std::optional<double> energy = value(frame, energy_slot_);
-    if (energy) meter_.add_energy(*energy);
-    const bool has_looked = is_time_to_look(pass) && look(pass, outcome);
+    if (energy) meter_.add_energy(*energy, pass.now);
+    const bool has_looked = is_time_to_look(pass) && look(pass, outcome, value(frame, busy_slot_));
     if (meter_.is_known()) {
       use_ = use_of(pass.now, frame);
       if (settings_.costs) {
@@ -141,7 +141,7 @@ class DeviceWorkloads {
     });
   }
 
-  struct Point {  // exactly one of `workload` and `process` is set
+  struct Point {  // at most one of `workload` and `process` is set; none: of the device
     const MetricDescriptor* family;
     const workloads::WorkloadId* workload;
     const workloads::Process* process;
@@ -168,7 +168,7 @@ class DeviceWorkloads {
     return meter_.is_known() && settings_.lists && settings_.lists->is_due(pass.now, asked_at_);
   }
   /// The processes of a sleeping device are not read, because that could wake it; nothing runs on it.
-  bool look(const Pass& pass, PassOutcome outcome) {
+  bool look(const Pass& pass, PassOutcome outcome, std::optional<double> device_busy) {
     const bool is_awake = outcome == PassOutcome::complete || outcome == PassOutcome::partial;
     if (!is_awake && outcome != PassOutcome::asleep) return false;
     listed_.clear();
@@ -178,7 +178,7 @@ class DeviceWorkloads {
     const bool knows =
         outcome == PassOutcome::asleep || device_.processes(since_last, listed_) == ReadStatus::ok;
     if (!knows) return false;
-    meter_.update(pass.now, listed_, realtime_of(pass.now));
+    meter_.update(pass.now, listed_, realtime_of(pass.now), device_busy);
     listed_at_ = pass.now;
     return true;
   }
@@ -223,12 +223,17 @@ class DeviceWorkloads {
       point.workload = &id;
       add(catalog::workload_memory_used, workload.memory_bytes);
       add(catalog::workload_busy_seconds, workload.busy_seconds);
-      if (with_energy) add(catalog::workload_energy, workload.energy_joules);
+      if (with_energy) {
+        add(catalog::workload_energy, workload.energy_joules);
+        if (meter_.idle_watts()) add(catalog::workload_idle_energy, workload.idle_joules);
+      }
       add(catalog::workload_memory_peak, workload.peak_memory);
       add(catalog::workload_share, workload.share);
     }
-    if (!settings_.processes) return;
     point.workload = nullptr;
+    if (with_energy) add(catalog::idle_power, meter_.idle_watts());
+    if (with_energy && meter_.basis()) add(catalog::meter_source_info, 1);
+    if (!settings_.processes) return;
     for (const auto& [id, process] : meter_.processes()) {
       if (!process.use.present) continue;
       point.process = &process;
@@ -238,7 +243,7 @@ class DeviceWorkloads {
   }
   /// Labels are built only if the set of series changes; otherwise each point keeps its slot.
   void write_series(Source& source) {
-    const bool same = series_generation_ == meter_.generation() &&
+    const bool same = series_generation_ == meter_.generation() && series_basis_ == meter_.basis() &&
                       std::equal(points_.begin(), points_.end(), last_points_.begin(), last_points_.end(),
                                  [](const Point& a, const Point& b) { return a.same_series(b); });
     if (!same) {
@@ -248,6 +253,7 @@ class DeviceWorkloads {
         slots_.push_back(source.add(*point.family, labels_of(point), SeriesPart::value, since_of(point)));
       }
       series_generation_ = meter_.generation();
+      series_basis_ = meter_.basis();
     }
     for (std::size_t i = 0; i < points_.size(); ++i) source.set(slots_[i], points_[i].value);
     std::swap(points_, last_points_);
@@ -256,6 +262,9 @@ class DeviceWorkloads {
     std::vector<Label> labels;
     if (point.workload != nullptr) {
       labels = {{"kind", std::string(to_string(point.workload->kind))}, {"workload", point.workload->name}};
+    } else if (point.process == nullptr) {
+      if (point.family == &catalog::meter_source_info)
+        labels = {{"quantity", "workload_energy"}, {"source", std::string(to_string(*meter_.basis()))}};
     } else {
       const std::optional<std::uint32_t> uid = point.process->use.uid;
       labels = {{"pid", std::to_string(point.process->use.id.pid)},
@@ -282,6 +291,7 @@ class DeviceWorkloads {
   Nanoseconds listed_at_{};
   std::vector<Source::Slot> slots_;  ///< one per element of last_points_
   std::uint64_t series_generation_ = 0;
+  std::optional<workloads::Basis> series_basis_;
   // Members, to reuse their memory.
   std::vector<DeviceProcess> listed_;
   std::vector<Point> points_;

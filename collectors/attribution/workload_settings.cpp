@@ -168,8 +168,10 @@ std::shared_ptr<Part> open(const PartContext& context) {
 
 /// Of devices whose drivers list their processes; each device's lane exports all but gpu_workload_info.
 constexpr const MetricDescriptor* kFamilies[] = {
-    &catalog::workload_memory_used, &catalog::workload_busy_seconds, &catalog::workload_energy,
-    &catalog::workload_memory_peak, &catalog::workload_share,        &catalog::workload_info,
+    &catalog::workload_memory_used, &catalog::workload_busy_seconds,
+    &catalog::workload_energy,      &catalog::workload_memory_peak,
+    &catalog::workload_share,       &catalog::workload_info,
+    &catalog::workload_idle_energy, &catalog::idle_power,
     &catalog::process_memory_used,  &catalog::process_busy_seconds};
 
 }  // namespace

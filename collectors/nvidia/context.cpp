@@ -180,13 +180,15 @@ void NvidiaContext::open_partitions() {
   const std::vector<MigInstance> instances = mig_instances(gpu().caller);
   if (std::exchange(mig_fingerprint_, fingerprint(instances)) != mig_fingerprint_)
     events_->forget_instances();
+  std::vector<GpmSampler*> samplers;
   for (const MigInstance& instance : instances) {
     NvmlTarget& target =
         targets_.emplace_back(NvmlCaller(gpu().caller.session(), instance.handle), instance.gpu_instance);
     target.gpm.open(gpu().caller, instance.gpu_instance);
+    samplers.push_back(&target.gpm);
     partitions_.push_back(instance.partition);
   }
-  processes_.open(gpu().caller, instances);
+  processes_.open(gpu().caller, instances, samplers);
 }
 
 void NvidiaContext::find_constants(std::string_view driver) {

@@ -104,6 +104,10 @@ MigInstance describe(unsigned gpu_instance, const std::vector<ComputeInstance>& 
   for (const ComputeInstance& part : parts) {
     found.compute_instances.push_back(part.handle);
     found.compute_uuids.push_back(part.uuid);
+    if (part.attributes) {
+      found.multiprocessors += part.attributes->multiprocessors;
+      found.memory_bytes = static_cast<double>(part.attributes->memory_mib << 20);
+    }
     if (!is_whole) found.partition.parts.push_back(part_of(part));
   }
   return found;

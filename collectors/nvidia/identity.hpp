@@ -76,6 +76,8 @@ struct MigInstance {
   Partition partition;
   std::vector<nvml::Device> compute_instances{};  ///< handles, `handle` among them
   std::vector<std::string> compute_uuids{};       ///< uuids of the same; empty if unknown
+  double multiprocessors = 0;                     ///< of all compute instances; 0: not reported
+  double memory_bytes = 0;                        ///< 0: not reported
 };
 
 /// Empty if the GPU is not divided, or if a call for the GPU failed. If a call failed that may succeed later,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -229,6 +230,30 @@ void ProcessLists::append_to(std::vector<DeviceProcess>& out) {
   });
 }
 
+bool ProcessLists::divide(unsigned gpu_instance, std::optional<double> device_seconds, double held_ratio,
+                          std::vector<DeviceProcess>& listed) const {
+  std::vector<std::pair<unsigned, std::optional<double>>> inside;  // pid, memory
+  for_each_run(
+      Entries(entries_), [](const Entry& entry) { return std::tie(entry.pid, entry.gpu_instance); },
+      [&](Entries process) {
+        if (process.front().gpu_instance == gpu_instance)
+          inside.emplace_back(process.front().pid, memory_of(process));
+      });
+  double sum = 0;
+  const bool is_known = std::ranges::all_of(inside, [&](const auto& process) {
+    sum += process.second.value_or(0);
+    return process.second.has_value();
+  });
+  for (const auto& [pid, memory] : inside) {
+    const double part = is_known && sum > 0 ? *memory / sum : 1 / static_cast<double>(inside.size());
+    const auto process = std::ranges::lower_bound(listed, static_cast<int>(pid), {}, &DeviceProcess::pid);
+    process->held_ratio = process->held_ratio.value_or(0) + held_ratio * part;
+    if (device_seconds)
+      process->device_seconds = process->device_seconds.value_or(0) + *device_seconds * part;
+  }
+  return !inside.empty();
+}
+
 // Instances have separate memory, so the values of a process in several instances are added up.
 std::optional<double> ProcessLists::memory_of(Entries process) {
   const auto instance = [](const Entry& entry) {
@@ -346,9 +371,23 @@ const std::string& Vgpus::machine_of(NvmlCaller& gpu, nvml::Vgpu vgpu) {
   return known->second;
 }
 
-void GpuProcesses::open(const NvmlCaller& gpu, std::span<const MigInstance> instances) {
+// The parts of the memory are eighths, or quarters on A30; the driver reports them less what it reserves.
+void GpuProcesses::open(const NvmlCaller& gpu, std::span<const MigInstance> instances,
+                        std::span<GpmSampler* const> samplers) {
   gpu_ = gpu;
   instances_.clear();
+  slices_.clear();
+  nvml::Memory memory{};
+  double multiprocessors = 0;
+  for (const MigInstance& instance : instances) multiprocessors += instance.multiprocessors;
+  const bool is_sized = multiprocessors > 0 &&
+                        gpu_.call<&F::nvmlDeviceGetMemoryInfo>(&memory) == nvml::kSuccess && memory.total > 0;
+  for (std::size_t i = 0; is_sized && i < instances.size(); ++i) {
+    constexpr double kParts = 8;
+    const double part = instances[i].memory_bytes / static_cast<double>(memory.total);
+    slices_.push_back({instances[i].gpu_instance, instances[i].multiprocessors / multiprocessors,
+                       std::round(part * kParts) / kParts, samplers[i]});
+  }
   for (const MigInstance& instance : instances) {
     for (const nvml::Device handle : instance.compute_instances)
       instances_.push_back({NvmlCaller(gpu.session(), handle), instance.gpu_instance});
@@ -361,6 +400,7 @@ void GpuProcesses::open(const NvmlCaller& gpu, std::span<const MigInstance> inst
 void GpuProcesses::close() noexcept {
   gpu_ = {};
   instances_.clear();
+  slices_.clear();
 }
 
 unsigned GpuProcesses::lost_by() const noexcept {
@@ -398,7 +438,29 @@ ReadStatus GpuProcesses::list_processes(const Pass& pass, std::vector<DeviceProc
   for (DeviceProcess& process : out) {
     if (busy == ReadStatus::ok) process.busy_seconds = busy_.seconds_of(static_cast<unsigned>(process.pid));
   }
+  if (!slices_.empty()) divide_slices(out);
   return ReadStatus::ok;
+}
+
+// If one instance's activity is unknown, the others' cannot be compared with it.
+void GpuProcesses::divide_slices(std::vector<DeviceProcess>& listed) {
+  std::vector<std::optional<double>> active;
+  for (const Slice& slice : slices_) active.push_back(slice.sampler->take_active_seconds());
+  const bool is_known = std::ranges::all_of(active, [](const auto& seconds) { return seconds.has_value(); });
+  double unused = 0;
+  double unallocated = 1;
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    const Slice& slice = slices_[i];
+    const auto seconds = is_known ? std::optional(*active[i] * slice.compute_part) : std::nullopt;
+    if (lists_.divide(slice.gpu_instance, seconds, slice.held_ratio, listed)) {
+      unallocated -= slice.held_ratio;
+    } else {
+      unused += seconds.value_or(0);
+    }
+  }
+  DeviceProcess& nobody = listed.emplace_back();
+  if (is_known) nobody.device_seconds = unused;
+  nobody.held_ratio = std::max(unallocated, 0.0);
 }
 
 // The lists of a divided GPU name all processes. If the caller lacks the right to see them, the lists are

@@ -14,6 +14,7 @@
 #include "collectors/api/sample.hpp"
 #include "collectors/nvidia/identity.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
+#include "collectors/nvidia/sources.hpp"
 
 namespace gpumeter::nvidia {
 
@@ -96,6 +97,11 @@ class ProcessLists {
   /// Appends all entries added since begin(): each pid once, in ascending order.
   void append_to(std::vector<DeviceProcess>& out);
 
+  /// Divides a GPU instance among its processes, which append_to() has listed: by memory, otherwise equally.
+  /// Returns false if it has none.
+  bool divide(unsigned gpu_instance, std::optional<double> device_seconds, double held_ratio,
+              std::vector<DeviceProcess>& listed) const;
+
  private:
   /// One line of one list.
   struct Entry {
@@ -155,7 +161,9 @@ class Vgpus {
 /// by the device, which reads them, and its context, which opens and closes the GPU. Lane thread.
 class GpuProcesses {
  public:
-  void open(const NvmlCaller& gpu, std::span<const MigInstance> instances);
+  /// `samplers`: of the instances, in their order.
+  void open(const NvmlCaller& gpu, std::span<const MigInstance> instances,
+            std::span<GpmSampler* const> samplers);
   void close() noexcept;
 
   /// Same contract as ListsProcesses::processes().
@@ -170,7 +178,13 @@ class GpuProcesses {
     NvmlCaller caller;
     unsigned gpu_instance;
   };
+  struct Slice {  // a GPU instance
+    unsigned gpu_instance;
+    double compute_part, held_ratio;
+    GpmSampler* sampler;
+  };
 
+  void divide_slices(std::vector<DeviceProcess>& listed);
   ReadStatus list(const Pass& pass, std::vector<DeviceProcess>& out);
   ReadStatus list_processes(const Pass& pass, std::vector<DeviceProcess>& out);
   ReadStatus ask_for_lists();
@@ -178,6 +192,7 @@ class GpuProcesses {
 
   NvmlCaller gpu_;
   std::vector<Instance> instances_;  // with MIG: each compute instance
+  std::vector<Slice> slices_;        // with MIG, if the driver reports their sizes
   ProcessLists lists_;
   ProcessBusy busy_;
   Vgpus vgpus_;

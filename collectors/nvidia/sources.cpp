@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -219,6 +220,7 @@ void GpmSampler::close() noexcept {
     sample = nullptr;
   }
   taken_ = {};
+  active_seconds_.reset();
   metrics_.reset();
   caller_ = {};
 }
@@ -259,6 +261,24 @@ void GpmSampler::advance() noexcept {
   std::swap(taken_[0], taken_[1]);
   interval_ = to_seconds(taken_[1] - taken_[0]);
   result_ = compute();
+  count_activity();
+}
+
+// An instance's ratio was seen above 1 (NVIDIA/DCGM#152).
+void GpmSampler::count_activity() noexcept {
+  constexpr unsigned kSmActive = 2;  // NVML_GPM_METRIC_SM_UTIL
+  constexpr double kPercent = 100;
+  const std::span metrics(metrics_->metrics, metrics_->count);
+  const auto sm = std::ranges::find(metrics, kSmActive, &nvml::GpmMetric::id);
+  const bool is_known = result_ == nvml::kSuccess && sm != metrics.end() && sm->result == nvml::kSuccess &&
+                        std::isfinite(sm->value) && sm->value >= 0;
+  const double part = is_known ? std::min(sm->value / kPercent, 1.0) : std::nan("");
+  active_seconds_ = active_seconds_.value_or(0) + part * interval_;
+}
+
+std::optional<double> GpmSampler::take_active_seconds() noexcept {
+  const auto taken = std::exchange(active_seconds_, std::nullopt);
+  return taken && std::isfinite(*taken) ? taken : std::nullopt;
 }
 
 unsigned GpmSampler::compute() noexcept {

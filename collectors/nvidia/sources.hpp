@@ -144,6 +144,10 @@ class GpmSampler {
   /// Seconds between the two samples behind read(), by the steady clock; the samples end at the same moments.
   double interval() const noexcept { return interval_; }
 
+  /// Seconds since the last call in which multiprocessors had work, averaged over them. nullopt: not known
+  /// for all of this time, or "GPM SM" was not added.
+  std::optional<double> take_active_seconds() noexcept;
+
   /// The caller of this class is separate, so it detects a lost GPU independently.
   const NvmlCaller& caller() const noexcept { return caller_; }
 
@@ -153,6 +157,7 @@ class GpmSampler {
   unsigned take(nvml::GpmSample sample) noexcept;
   void advance() noexcept;
   unsigned compute() noexcept;
+  void count_activity() noexcept;
 
   NvmlCaller caller_;
   std::optional<unsigned> gpu_instance_;
@@ -162,6 +167,7 @@ class GpmSampler {
   unsigned result_ = nvml::kNotReady;
   ReadStatus opened_ = ReadStatus::unsupported;
   double interval_ = 0;
+  std::optional<double> active_seconds_;  // NaN: a sample lacked them
   bool is_fresh_ = false;
 };
 

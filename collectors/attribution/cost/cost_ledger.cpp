@@ -20,11 +20,15 @@ void fields(Fields& f, DeviceCost& cost) {
 
 namespace gpumeter::workloads {
 
-/// Without `cost`, which has a line of its own.
+/// Without `cost`, which has a line of its own. Files of earlier versions have no `idle_joules`.
 template <class Fields>
 void fields(Fields& f, AccountEntry& entry) {
   f(entry.id).amounts(entry.energy_joules, entry.busy_counter, entry.part).check(entry.part <= 1);
   f(entry.is_present, entry.begun, entry.seen);
+  if constexpr (Fields::kReads) {
+    if (!f.has_field()) return;
+  }
+  f.amounts(entry.idle_joules);
 }
 
 namespace {

@@ -22,6 +22,7 @@ struct AccountEntry {
   WorkloadId id;
   DeviceCost cost;
   double energy_joules = 0;            ///< its counter, also if the device has no energy counter at present
+  double idle_joules = 0;              ///< the part of it without activity
   std::optional<double> busy_counter;  ///< its counter of busy time, as the driver reports it
   double part = 0;                     ///< of the device's future energy
   bool is_present = false;             ///< it has a process on the device

@@ -10,58 +10,6 @@
 namespace gpumeter::workloads {
 namespace {
 
-using Parts = std::vector<double>;
-
-Parts parts_of(const std::vector<Claim>& claims) {
-  Parts parts;
-  divide(claims, parts);
-  return parts;
-}
-
-TEST(Shares, AreByBusyTimeWhereSomebodyWasBusy) {
-  EXPECT_EQ(parts_of({{3, 0, 1}, {1, 900, 1}, {0, 100, 1}}), (Parts{0.75, 0.25, 0}));
-}
-
-TEST(Shares, AreByMemoryWhereNobodyWasBusy) {
-  EXPECT_EQ(parts_of({{0, 300, 1}, {0, 100, 5}, {0, 0, 1}}), (Parts{0.75, 0.25, 0}));
-}
-
-TEST(Shares, AreEqualForEachProcessWhereNothingIsKnown) {
-  EXPECT_EQ(parts_of({{0, 0, 3}, {0, 0, 1}, {0, 0, 0}}), (Parts{0.75, 0.25, 0}));
-}
-
-TEST(Shares, AreNobodysWhereNobodyIs) {
-  Parts parts = {7};
-  EXPECT_FALSE(divide({}, parts));
-  EXPECT_EQ(parts, Parts{});
-  EXPECT_EQ(parts_of({{0, 0, 0}, {0, 0, 0}}), (Parts{0, 0}));
-}
-
-using namespace std::chrono_literals;
-
-TEST(LastMinute, HoldsWhatCameWithinIt) {
-  LastMinute minute;
-  minute.add(1000s, 1);
-  minute.add(1000s + 900ms, 2);
-  minute.add(1030s, 4);
-  EXPECT_EQ(minute.sum(1059s), 7);
-  EXPECT_EQ(minute.sum(1060s), 4);
-  minute.add(1089s, 8);
-  EXPECT_EQ(minute.sum(1089s), 12);
-  EXPECT_EQ(minute.sum(1090s), 8);
-  EXPECT_EQ(minute.sum(9999s), 0);
-}
-
-TEST(LastMinute, IsTheSumOfTheLastSixtySecondsAtAnyStep) {
-  for (const auto step : {1s, 7s, 10s, 59s, 60s, 61s}) {
-    LastMinute minute;
-    for (Nanoseconds now = 0s; now < 1000s; now += step) {
-      minute.add(now, 1);
-      EXPECT_EQ(minute.sum(now), std::min(now, Nanoseconds(59s)) / step + 1) << step.count();
-    }
-  }
-}
-
 using namespace std::chrono_literals;
 
 WorkloadId unit(const std::string& name) { return {cgroup::Kind::systemd_unit, name + ".service"}; }
@@ -182,12 +130,18 @@ TEST_F(DeviceMeterTest, TheSumIsTheDevicesOverAHundredThousandSteps) {
   for (int pid = 10; pid < 30; ++pid) procfs_.add(pid, group("u" + std::to_string(pid % 5)));
   double total = 5e6;
   for (int step = 0; step < 100'000; ++step) {
-    meter_.add_energy(total);
+    meter_.add_energy(total, step * 10ms);
+    if (chance(0.001)) meter_.interrupt();
     if (chance(0.01)) {
       List listed;
       for (int pid = 10; pid < 30; ++pid) {
         if (chance(0.3)) listed.push_back(process(pid, chance(0.5) ? std::optional(upto(2)) : std::nullopt));
       }
+      const bool is_divided = chance(0.3);
+      for (DeviceProcess& one : listed) {
+        if (is_divided) one.held_ratio = upto(0.1), one.device_seconds = chance(0.5) ? 0 : upto(1);
+      }
+      if (is_divided) listed.push_back({.device_seconds = upto(1), .held_ratio = upto(1)});
       look(step * 10ms, listed);
       ASSERT_NEAR(sum(&Workload::share), 1, 1e-12);
     }
@@ -197,6 +151,118 @@ TEST_F(DeviceMeterTest, TheSumIsTheDevicesOverAHundredThousandSteps) {
   double of_processes = energy(unattributed());
   for (const auto& [id, process] : meter_.processes()) of_processes += process.use.energy_joules;
   EXPECT_GT(of_processes, total / 2);
+}
+
+TEST_F(DeviceMeterTest, IdleEnergyGoesToTheHoldersAndTheRestByActivity) {
+  procfs_.add(7, group("a"));
+  procfs_.add(8, group("b"));
+  meter_.add_energy(0, 1s);
+  look(1s, {process(7, 0.0, 300.0), process(8, 0.0, 100.0)});
+  meter_.add_energy(1000, 11s);
+  EXPECT_EQ(energy(unit("a")), 750);
+  EXPECT_EQ(at(unit("a")).idle_joules, 0) << "not known yet";
+  look(11s, {process(7, 0.0, 300.0), process(8, 0.0, 100.0)});
+  EXPECT_EQ(meter_.idle_watts(), 100);
+  meter_.add_energy(2000, 21s);
+  EXPECT_EQ(at(unit("a")).idle_joules, 750);
+  look(21s, {process(7, 1.0, 300.0), process(8, 9.0, 100.0)});
+  EXPECT_EQ(meter_.basis(), Basis::busy);
+  meter_.add_energy(8000, 31s);
+  EXPECT_DOUBLE_EQ(energy(unit("a")), 750 + 750 + 750 + 500);
+  EXPECT_DOUBLE_EQ(energy(unit("b")), 250 + 250 + 250 + 4500);
+  EXPECT_DOUBLE_EQ(at(unit("b")).idle_joules, 500);
+  look(31s, {});
+  meter_.add_energy(9000, 41s);
+  EXPECT_DOUBLE_EQ(energy(unattributed()), 1000);
+}
+
+TEST_F(DeviceMeterTest, AWindowInWhichTheDeviceWasBusyIsNotIdle) {
+  meter_.add_energy(0, 1s);
+  meter_.update(1s, {}, {}, 50);
+  meter_.add_energy(5000, 11s);
+  meter_.update(11s, {}, {}, 59);
+  EXPECT_EQ(meter_.idle_watts(), std::nullopt) << "a process came and left";
+  meter_.add_energy(6000, 21s);
+  meter_.update(21s, {}, {}, 59);
+  EXPECT_EQ(meter_.idle_watts(), 100);
+}
+
+TEST_F(DeviceMeterTest, AGapIsNoIdleWindow) {
+  procfs_.add(7, group("a"));
+  meter_.add_energy(0, 1s);
+  look(1s, {process(7, 0.0)});
+  meter_.interrupt();
+  meter_.add_energy(500'000, 1000s);
+  look(1000s, {process(7, 0.0)});
+  EXPECT_EQ(meter_.idle_watts(), std::nullopt);
+  EXPECT_EQ(energy(unattributed()), 500'000);
+}
+
+TEST_F(DeviceMeterTest, TheSlicesOfADividedDevicePayForWhatTheyHoldAndDo) {
+  procfs_.add(7, group("a"));
+  procfs_.add(8, group("b"));
+  const auto list = [](double a, double b, double nobody) {
+    return List{{.pid = 7, .memory_bytes = 9e9, .device_seconds = a, .held_ratio = 0.5},
+                {.pid = 8, .memory_bytes = 1e9, .device_seconds = b, .held_ratio = 0.125},
+                {.device_seconds = nobody, .held_ratio = 0.375}};
+  };
+  meter_.add_energy(0, 1s);
+  look(1s, list(0, 0, 0));
+  meter_.add_energy(800, 11s);
+  look(11s, list(0, 0, 0));
+  look(11s, list(2, 6, 2));
+  EXPECT_EQ(meter_.basis(), Basis::activity);
+  EXPECT_DOUBLE_EQ(at(unit("b")).share, 0.6);
+  EXPECT_EQ(at(unattributed()).processes, 0U);
+  meter_.add_energy(2600, 21s);
+  EXPECT_DOUBLE_EQ(energy(unit("a")), 400 + 400 + 200);
+  EXPECT_DOUBLE_EQ(energy(unit("b")), 100 + 100 + 600);
+  EXPECT_DOUBLE_EQ(energy(unattributed()), 300 + 300 + 200) << "slices that nobody has, and an unlisted one";
+}
+
+/// Two processes on a device that takes 100 W idle and 600 W busy, whose driver samples one process at a
+/// time, five times a second. The truth: idle energy by memory, the rest by busy time.
+TEST_F(DeviceMeterTest, AControlledSplitIsWithinFivePercentAndItsIntervalHolds) {
+  procfs_.add(7, group("a"));
+  procfs_.add(8, group("b"));
+  constexpr double kIdle = 100, kBusy = 500, kA = 0.5, kB = 0.3, kSamples = 50;
+  constexpr int kWindows = 60;
+  std::mt19937 random(31);
+  int held = 0;
+  for (int run = 0; run < 100; ++run) {
+    DeviceMeter meter(procfs_.path(), false, book_);
+    Nanoseconds now = 1s;
+    double total = 1e6;
+    const auto turn = [&](double watts, double a, double b) {
+      meter.add_energy(total, now);
+      meter.update(now, List{process(7, a, 300.0), process(8, b, 100.0)});
+      now += 10s;
+      total += watts * 10;
+    };
+    turn(kIdle, 0, 0);
+    turn(kIdle, 0, 0);
+    for (int window = 0; window < kWindows; ++window) {
+      int a = 0, b = 0;
+      for (int i = 0; i < static_cast<int>(kSamples); ++i) {
+        const double at = std::uniform_real_distribution(0.0, 1.0)(random);
+        if (at < kA) ++a;
+        if (at >= kA && at < kA + kB) ++b;
+      }
+      turn(kIdle + kBusy * (kA + kB), a / kSamples * 10, b / kSamples * 10);
+    }
+    meter.add_energy(total, now);
+    const double of_a = meter.workloads().at(unit("a")).energy_joules;
+    const double of_b = meter.workloads().at(unit("b")).energy_joules;
+    const double rest = meter.workloads().at(unattributed()).energy_joules;
+    ASSERT_NEAR(of_a + of_b + rest, total, 1e-6);
+    const double active = kBusy * (kA + kB) * 10 * kWindows;
+    const double truth = 0.75 * kIdle * 10 * (kWindows + 2) + active * kA / (kA + kB);
+    ASSERT_NEAR(of_a / truth, 1, 0.05);
+    // docs/workloads.md: twice sqrt(p (1 - p) / n), n busy samples, of the active energy.
+    const double p = kA / (kA + kB), n = kSamples * (kA + kB) * kWindows;
+    if (std::abs(of_a - truth) <= 2 * std::sqrt(p * (1 - p) / n) * active) ++held;
+  }
+  EXPECT_GE(held, 95);
 }
 
 TEST_F(DeviceMeterTest, AShareIsOfTheLastMinuteAlsoOfThoseThatLeft) {

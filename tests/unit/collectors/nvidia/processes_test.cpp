@@ -318,6 +318,52 @@ TEST(GpuProcesses, WhereItsOwnListsAreEmptyOrNotThereEachInstanceIsAsked) {
   }
 }
 
+// A 3g.40gb at 80 % of 60 multiprocessors, a 1g.10gb at 40 % of 16, and an idle 1g.10gb without processes;
+// three eighths of the memory belong to no instance.
+TEST(GpuProcesses, OfADividedGpuHaveTheActivityOfTheirInstances) {
+  FakeDriver driver(R"(devices:
+  - uuid: GPU-0
+    memory: {total: 81559 MiB, reserved: 0 MiB, used: 0 MiB, free: 81559 MiB}
+    processes: {compute: [{pid: 10, memory: 300, gi: 1, ci: 0}, {pid: 11, memory: 100, gi: 1, ci: 0},
+                          {pid: 12, memory: 50, gi: 2, ci: 0}]}
+    gpm: {supported: yes, metrics: {2: 50}}
+    mig:
+      mode: enabled
+      mode_pending: enabled
+      most: 7
+      instances:
+        - {index: 0, gi: 1, ci: 0, uuid: MIG-0, gpm: {supported: yes, metrics: {2: 80}},
+           attributes: {multiprocessors: 60, gpu_slices: 3, compute_slices: 3, memory: 40448 MiB}}
+        - {index: 1, gi: 2, ci: 0, uuid: MIG-1, gpm: {supported: yes, metrics: {2: 40}},
+           attributes: {multiprocessors: 16, gpu_slices: 1, compute_slices: 1, memory: 9728 MiB}}
+        - {index: 2, gi: 3, ci: 0, uuid: MIG-2, gpm: {supported: yes, metrics: {2: 0}},
+           attributes: {multiprocessors: 16, gpu_slices: 1, compute_slices: 1, memory: 9728 MiB}}
+)");
+  ListedGpu gpu(driver);
+  std::vector<DeviceProcess> list;
+  ASSERT_EQ(gpu.device().processes({Tier::normal, {}, {}}, list), ReadStatus::ok);
+  ASSERT_EQ(list.size(), 4U);
+  double active = 0;
+  double held = 0;
+  for (const DeviceProcess& process : list) {
+    active += process.device_seconds.value();
+    held += process.held_ratio.value();
+  }
+  const double of_large = 80.0 * 60 / (80 * 60 + 40 * 16);
+  EXPECT_NEAR(*list[0].device_seconds / active, of_large * 0.75, 0.05);
+  EXPECT_NEAR(*list[1].device_seconds / active, of_large * 0.25, 0.05);
+  EXPECT_NEAR(*list[2].device_seconds / active, 1 - of_large, 0.05);
+  EXPECT_EQ(list[0].held_ratio, 0.375);
+  EXPECT_EQ(list[1].held_ratio, 0.125);
+  EXPECT_EQ(list[2].held_ratio, 0.125);
+  EXPECT_EQ(list[3], (DeviceProcess{.device_seconds = 0, .held_ratio = 0.375}));
+  EXPECT_EQ(held, 1);
+  list.clear();
+  ASSERT_EQ(gpu.device().processes({Tier::normal, {}, {}}, list), ReadStatus::ok);
+  EXPECT_EQ(list[0].device_seconds, std::nullopt) << "no new sample";
+  EXPECT_EQ(list[0].held_ratio, 0.375);
+}
+
 constexpr auto kLostAt15 = R"(
 devices:
   - uuid: GPU-0

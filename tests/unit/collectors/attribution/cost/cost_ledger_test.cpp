@@ -22,6 +22,7 @@ class CostLedgerTest : public testing::Test {
     made.cost.joules = joules;
     made.cost.held_seconds = 60;
     made.energy_joules = joules;
+    made.idle_joules = joules / 4;
     made.is_present = is_present;
     made.part = is_present ? 1 : 0;
     made.begun = 30min;
@@ -109,6 +110,7 @@ TEST_F(CostLedgerTest, ARestartedDaemonContinues) {
   EXPECT_EQ(account->energy_total, 1000);
   ASSERT_EQ(account->entries.size(), 2U);
   EXPECT_EQ(account->entries[1].energy_joules, 100);
+  EXPECT_EQ(account->entries[1].idle_joules, 25);
   EXPECT_EQ(account->entries[1].part, 1) << "the energy of a short restart is the job's";
   EXPECT_FALSE(next.take_earlier("GPU-1", false)) << "only once";
   publish({entry(kJob, 150)}, &next);
@@ -139,6 +141,15 @@ TEST_F(CostLedgerTest, AfterABootWorkloadsHaveEndedAndHardwareCountersAreNotCont
     EXPECT_EQ(account.has_value(), counts_own_energy);
     EXPECT_EQ(account ? account->entries.size() : 1, 1U) << "only unattributed";
   }
+}
+
+TEST_F(CostLedgerTest, AnEntryOfAnEarlierVersionHasNoIdleEnergy) {
+  const char* const section = "account\tG\t0\t5\nentry\tslurm_job\t1\t3\t-\t1\t1\t0\t0\n";
+  ASSERT_TRUE(ledger_.load(section, clock_.realtime(), true));
+  const auto account = ledger_.take_earlier("G", true);
+  ASSERT_TRUE(account && account->entries.size() == 1);
+  EXPECT_EQ(account->entries[0].energy_joules, 3);
+  EXPECT_EQ(account->entries[0].idle_joules, 0);
 }
 
 TEST_F(CostLedgerTest, AMalformedLineRejectsTheSection) {

@@ -270,13 +270,15 @@ void GpmSampler::count_activity() noexcept {
   constexpr double kPercent = 100;
   const std::span metrics(metrics_->metrics, metrics_->count);
   const auto sm = std::ranges::find(metrics, kSmActive, &nvml::GpmMetric::id);
-  const bool is_known = result_ == nvml::kSuccess && sm != metrics.end() && sm->result == nvml::kSuccess &&
-                        std::isfinite(sm->value) && sm->value >= 0;
+  if (result_ == nvml::kSuccess && sm == metrics.end()) return;  // not added yet
+  const bool is_known =
+      result_ == nvml::kSuccess && sm->result == nvml::kSuccess && std::isfinite(sm->value) && sm->value >= 0;
   const double part = is_known ? std::min(sm->value / kPercent, 1.0) : std::nan("");
   active_seconds_ = active_seconds_.value_or(0) + part * interval_;
 }
 
 std::optional<double> GpmSampler::take_active_seconds() noexcept {
+  if (is_open()) advance();
   const auto taken = std::exchange(active_seconds_, std::nullopt);
   return taken && std::isfinite(*taken) ? taken : std::nullopt;
 }

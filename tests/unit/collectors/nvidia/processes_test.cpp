@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/unit/collectors/nvidia/listed_gpu.hpp"
 
 namespace gpumeter::nvidia {
@@ -340,6 +343,8 @@ TEST(GpuProcesses, OfADividedGpuHaveTheActivityOfTheirInstances) {
            attributes: {multiprocessors: 16, gpu_slices: 1, compute_slices: 1, memory: 9728 MiB}}
 )");
   ListedGpu gpu(driver);
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));  // GPM's samples are 110 ms apart
+  ASSERT_EQ(gpu.pass(1, 1), PassOutcome::complete);
   std::vector<DeviceProcess> list;
   ASSERT_EQ(gpu.device().processes({Tier::normal, {}, {}}, list), ReadStatus::ok);
   ASSERT_EQ(list.size(), 4U);

@@ -44,7 +44,7 @@ def own_names(text: str) -> set[str]:
 
 
 class File:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, renames: bool = True) -> None:
         self.path = Path(path).resolve()
         text = self.path.read_text()
         plain = TEXT.sub('""', text)
@@ -53,7 +53,7 @@ class File:
         self.includes, self.is_alone = INCLUDED.findall(text), bool(DEFINES.search(text))
         header = self.path.with_suffix(".hpp")
         kept = set(QUALIFIED.findall(plain)) | set(NAME.findall(header.read_text() if header.exists() else ""))
-        self.renamed, self.own = sorted(own - kept), own & kept
+        self.renamed, self.own = (sorted(own - kept), own & kept) if renames else ([], own)
         self.used = own | set(NAME.findall(plain))
 
     def fits(self, other: "File") -> bool:
@@ -65,10 +65,10 @@ class File:
         return "\n".join([*names, f'#include "{self.path.relative_to(ROOT)}"', *(f"#undef {name}" for name in self.renamed)])
 
 
-def batches(paths: list[str], size: int) -> list[list[File]]:
+def batches(paths: list[str], size: int, renames: bool = True) -> list[list[File]]:
     """First fit, in the order of the names, so that neighbours share a group and its headers."""
     groups: list[list[File]] = []
-    for file in map(File, sorted(paths)):
+    for file in (File(path, renames) for path in sorted(paths)):
         room = (group for group in groups if len(group) < size and all(map(file.fits, group)))
         group = next(room, None)
         if group is None:

@@ -11,22 +11,44 @@ With a COMMIT, only the groups that hold a file that changed since, or the sourc
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "packaging"))
-from batches import batches, headers  # noqa: E402
+from batches import File, batches  # noqa: E402
 
 CACHE = ROOT / "build" / "tidy-cache"
 FOLDERS = ("base", "collectors", "config", "daemon", "exporter", "programs", "systemd")
 OWN = f"{ROOT}/({'|'.join(FOLDERS)})/"
 LARGEST = 12  # files of a group
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-16")
+
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+@cache
+def included(path: Path) -> frozenset[Path]:
+    """The project's headers that a file names. A name that no folder has belongs to a system's library."""
+    found = (next((folder / name for folder in (ROOT, path.parent) if (folder / name).is_file()), None)
+             for name in INCLUDE.findall(path.read_text()))
+    return frozenset(header.resolve() for header in found if header)
+
+
+def headers(path: Path) -> frozenset[Path]:
+    """Also those that are included indirectly."""
+    unread, known = included(path), frozenset()
+    while unread:
+        known |= unread
+        unread = frozenset().union(*map(included, unread)) - known
+    return known
 
 
 def flags(entry: dict) -> tuple[str, ...]:
@@ -38,12 +60,13 @@ def flags(entry: dict) -> tuple[str, ...]:
 
 
 class Group:
-    """Files of one library, and a file that includes them. A name of one may hide another's there."""
+    """Files of one library, and a file that includes their headers and them. A name of one may hide another's there."""
 
-    def __init__(self, arguments: tuple[str, ...], files: list[str], folder: Path, salt: bytes) -> None:
+    def __init__(self, arguments: tuple[str, ...], batch: list[File], folder: Path, salt: bytes) -> None:
         self._arguments = arguments
-        self.files = files
-        self._content = "".join(f'#include "{file}"  // NOLINT\n' for file in files)
+        self.files = files = [str(file.path) for file in batch]
+        lines = dict.fromkeys(line for file in batch for line in file.includes) if len(batch) > 1 else {}
+        self._content = "".join(f"{line}  // NOLINT\n" for line in [*lines, *(f'#include "{file}"' for file in files)])
         digest = hashlib.sha256(salt + repr((arguments, files)).encode())
         for path in sorted(frozenset().union(*(headers(Path(file)) | {Path(file)} for file in files))):
             digest.update(path.read_bytes())
@@ -66,7 +89,7 @@ def groups(entries: list[dict], folder: Path, salt: bytes) -> list[Group]:
     for entry in entries:
         is_main = entry["file"].endswith("/main.cpp")
         libraries[flags(entry), entry["file"] if is_main else ""].append(entry["file"])
-    return [Group(arguments, batch, folder, salt) for (arguments, _), files in libraries.items() for batch in batches(files, LARGEST)]
+    return [Group(arguments, batch, folder, salt) for (arguments, _), files in libraries.items() for batch in batches(files, LARGEST, renames=False)]
 
 
 def changed_since(commit: str) -> set[Path]:

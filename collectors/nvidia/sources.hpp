@@ -86,7 +86,7 @@ class SampleBuffer {
   Sample min() const noexcept { return said(extremes_.min()); }
   /// The shortest time between two samples of one reading, in seconds; none before a reading of two samples.
   Sample period() const noexcept {
-    return period_ > 0 ? Sample::of(period_) : Sample::miss(ReadStatus::unsupported);
+    return period_ > 0 ? said(period_) : Sample::miss(ReadStatus::unsupported);
   }
 
  private:

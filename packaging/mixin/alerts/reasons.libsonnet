@@ -4,8 +4,9 @@ local text = import '../lib/annotations.libsonnet';
 local duration = import '../lib/duration.libsonnet';
 local strings = import '../lib/strings.libsonnet';
 
-// Fields: alert, reason (a regular expression if it has a +), what (follows "GPU 0 of node"), text,
-// failure (true if the reason can have severity="failed"; the alert then has a critical rule), and only (more lines of the expression).
+// Fields: alert, reason (a regular expression if it has a +), what (follows "GPU 0 of node"), text, failure (true if the reason can
+// have severity="failed"; the alert then has a critical rule), only (more lines of the expression), and also (true if another fault
+// has the alert's name: the label of the reason, which the series has anyway, then distinguishes the rules for promtool).
 local faults = [
   {
     alert: 'GpuXid',
@@ -20,6 +21,7 @@ local faults = [
   },
   {
     alert: 'GpuXid',
+    also: true,
     reason: 'xid_repeated',
     what: 'has an XID that comes back at one place',
     text: 'An XID of GPU {{ $labels.gpu }} ({{ $labels.uuid }}) has come back at the same place within a day, which points at the hardware. '
@@ -29,6 +31,7 @@ local faults = [
   // reads it stands (presence.libsonnet), two minutes after the value.
   {
     alert: 'GpuLost',
+    also: true,
     reason: 'device_lost',
     failure: true,
     only: [
@@ -187,7 +190,7 @@ function(config, make)
   local only(fault) = std.join('', ['  %s\n' % line for line in std.get(fault, 'only', [])]) % config.hold;
   local rule(fault, severity, expr) = make.gpu_alert(
     fault.alert, severity, expr + only(fault), fault.what, fault.text + ' Suggested action: {{ $labels.action }}.', hold=null
-  );
+  ) + (if std.objectHas(fault, 'also') then { labels+: { reason: fault.reason } } else {});
   local rules(fault) =
     local failed = selector(fault, ',severity="failed"');
     local began = 'last_over_time(%s%s%s) > %s' % [start, failed, kept, new];

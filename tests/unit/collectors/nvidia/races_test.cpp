@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLasts = 2s;
+constexpr auto kLasts = 3s;
 
 // GPU 1 is lost every half second, GPU 2 requires a reset once, and the driver is unloaded twice. Freeing
 // needs no driver.

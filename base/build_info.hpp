@@ -3,9 +3,8 @@
 #include <string>
 #include <string_view>
 
-/// The build. CMake fills in build_info.cpp.in, a file of its own: a new commit compiles nothing else again.
-/// Shown by
-/// --version and gpumeter_build_info.
+/// The build, which --version and gpumeter_build_info show. CMake fills in build_info.cpp.in, so that a new
+/// commit compiles nothing else again. Any thread.
 namespace gpumeter::build {
 
 extern const char kVersion[];

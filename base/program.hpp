@@ -49,7 +49,7 @@ struct Exit {
   std::string text;
 };
 
-/// Writes the text, and returns the exit code.
+/// Writes the text. Returns the exit code, or 1 if stdout does not accept all of it.
 int print(const Exit& exit);
 
 /// Unmaps the pages of the program and of its libraries that no process writes to: code, constants and the

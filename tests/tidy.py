@@ -29,8 +29,6 @@ FOLDERS = ("base", "collectors", "config", "daemon", "exporter", "programs", "sy
 OWN = f"{ROOT}/({'|'.join(FOLDERS)})/"
 LARGEST = 12  # files of a group
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-16")
-
-
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
@@ -60,7 +58,7 @@ def flags(entry: dict) -> tuple[str, ...]:
 
 
 class Group:
-    """Files of one library, and a file that includes their headers and them. A name of one may hide another's there."""
+    """Files of one library, and a file that includes their headers, then the files. A name of one may hide another's there."""
 
     def __init__(self, arguments: tuple[str, ...], batch: list[File], folder: Path, salt: bytes) -> None:
         self._arguments = arguments

@@ -39,8 +39,8 @@ std::string brand(NvmlCaller& gpu) {
 
 template <auto Function>
 std::string number(NvmlCaller& gpu) {
-  const std::optional<unsigned> told = number_of<Function>(gpu);
-  return told ? std::to_string(*told) : std::string();
+  const std::optional<unsigned> answer = number_of<Function>(gpu);
+  return answer ? std::to_string(*answer) : std::string();
 }
 
 std::string board_id(NvmlCaller& gpu) {
@@ -49,9 +49,9 @@ std::string board_id(NvmlCaller& gpu) {
 }
 
 std::string pdi(NvmlCaller& gpu) {
-  nvml::Pdi told{};
-  const bool is_told = gpu.call<&F::nvmlDeviceGetPdi>(&told) == nvml::kSuccess;
-  return is_told ? formatted("0x%016lx", told.value) : std::string();
+  nvml::Pdi answer{};
+  const bool is_known = gpu.call<&F::nvmlDeviceGetPdi>(&answer) == nvml::kSuccess;
+  return is_known ? formatted("0x%016lx", answer.value) : std::string();
 }
 
 /// NVML has the vendor in the lower half; 0 stands for a GPU without such an id.
@@ -108,9 +108,9 @@ constexpr Fact kFacts[] = {
 /// One of the three numbers of the encoder's sessions.
 Reader encoder(NvidiaContext& context, const ReadSource& source) {
   return readers::probed(context, source, [&gpu = context.gpu().caller, which = source.argument] {
-    std::array<unsigned, 3> told{};
-    const unsigned result = gpu.call<&F::nvmlDeviceGetEncoderStats>(&told[0], &told[1], &told[2]);
-    return readers::sample_of(result, told.at(which));
+    std::array<unsigned, 3> answer{};
+    const unsigned result = gpu.call<&F::nvmlDeviceGetEncoderStats>(&answer[0], &answer[1], &answer[2]);
+    return readers::sample_of(result, answer.at(which));
   });
 }
 
@@ -187,8 +187,8 @@ std::span<const Row> setting_rows() noexcept { return kRows; }
 std::vector<Label> inventory_labels(NvmlCaller& gpu) {
   std::vector<Label> labels;
   for (const Fact& fact : kFacts) {
-    if (std::string told = fact.read(gpu); !told.empty())
-      labels.push_back({std::string(fact.label), std::move(told)});
+    if (std::string answer = fact.read(gpu); !answer.empty())
+      labels.push_back({std::string(fact.label), std::move(answer)});
   }
   return labels;
 }

@@ -38,6 +38,13 @@ std::string host_for_people(const Url& url) {
 
 }  // namespace
 
+Result<Access> access_of(std::string ca_file, const std::string& login_file) {
+  if (login_file.empty()) return Access{std::move(ca_file), {}};
+  Result<Login> login = read_login(login_file);
+  if (!login) return login.error();
+  return Access{std::move(ca_file), *std::move(login)};
+}
+
 Result<Address> parse_address(const std::string& text) {
   constexpr std::string_view kUnix = "unix:";
   if (text.starts_with(kUnix)) {

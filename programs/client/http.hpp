@@ -30,6 +30,9 @@ struct Access {
   Login login;
 };
 
+/// With the user that the file names; empty: no user. Reads the file. The Error says what is wrong with it.
+Result<Access> access_of(std::string ca_file, const std::string& login_file);
+
 /// The bounds of one request.
 struct Limits {
   std::chrono::milliseconds connect;

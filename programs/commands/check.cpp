@@ -240,16 +240,9 @@ Result<std::optional<health::Report>> ask_patiently(const std::string& url, cons
   }
 }
 
-Result<client::Access> access_of(const CheckOptions& options) {
-  if (options.login_file.empty()) return client::Access{options.ca_file, {}};
-  Result<Login> login = read_login(options.login_file);
-  if (!login) return login.error();
-  return client::Access{options.ca_file, *std::move(login)};
-}
-
 Result<health::Report> report_of(const CheckOptions& options, const config::Config& config) {
   const std::string url = options.url.empty() ? config.of<HttpSettings>().listen.front() : options.url;
-  const Result<client::Access> access = access_of(options);
+  const Result<client::Access> access = client::access_of(options.ca_file, options.login_file);
   if (!access) return access.error();
   Result<std::optional<health::Report>> asked = ask_patiently(url, *access);
   if (!asked) return asked.error();

@@ -101,12 +101,9 @@ std::variant<Options, Exit> options_of(const CommandLine& line) {
     return usage_error(
         "--url: " + gpumeter::quoted(options::printable(url)) + ": " + address.error().message(), kProgram);
   options.address = *address;
-  options.access.ca_file = line.value("--ca-file");
-  if (const std::string file = line.value("--login-file"); !file.empty()) {
-    Result<Login> login = read_login(file);
-    if (!login) return usage_error("--login-file: " + login.error().message(), kProgram);
-    options.access.login = *std::move(login);
-  }
+  Result<client::Access> access = client::access_of(line.value("--ca-file"), line.value("--login-file"));
+  if (!access) return usage_error("--login-file: " + access.error().message(), kProgram);
+  options.access = *std::move(access);
   const std::string text = line.value("--interval", "1s");
   const auto interval = parse_interval(text);
   if (!interval)

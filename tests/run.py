@@ -6,10 +6,14 @@ usage: run.py BUILD_FOLDER LOG CTEST_ARGUMENT...
 Many of the tests wait for real programs, sockets and clocks beside each other on few cores: one of two thousand may then wait too briefly. A test
 that also fails alone fails the run, and so does any report of a sanitizer, which is never a matter of time. LOG gets the output; its last lines
 are ctest's summary, after the failed checks of GoogleTest, which the long output above them would hide, and the slowest tests.
+$BESIDE is a process that works beside the tests; what runs again waits for its end.
 """
+import os
 import re
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 SANITIZER = re.compile(rb"ERROR: AddressSanitizer|ERROR: LeakSanitizer|WARNING: ThreadSanitizer|: runtime error: ")
 FAILED_CHECK = re.compile(rb"^(?:.*: Failure$|\[  FAILED  \] .*|FAIL: .*|ERROR: .*)")
@@ -45,6 +49,11 @@ def slowest(output: bytes) -> bytes:
     return b"The slowest tests, in seconds: " + b", ".join(b"%s %.0f" % (name, seconds) for seconds, name in times) + b"\n"
 
 
+def wait_for(process: str) -> None:
+    while Path("/proc", process, "cwd").exists():  # not of a process that nobody has waited for
+        time.sleep(1)
+
+
 def main() -> int:
     build, path, *arguments = sys.argv[1:]
     with open(path, "wb") as log:
@@ -57,6 +66,8 @@ def main() -> int:
         print(f"== the failed checks:\n{failed_checks(output)}", flush=True)
         if SANITIZER.search(output) or b"tests passed" not in output:
             return status
+        if beside := os.environ.get("BESIDE"):
+            wait_for(beside)
         print("== the failed tests run again, alone", flush=True)
         status, again = ctest(build, log, "--rerun-failed", "--no-tests=error")
         print(f"== the failed checks:\n{failed_checks(again)}" if status else "== all passed alone; the first summary is that of the whole run", flush=True)

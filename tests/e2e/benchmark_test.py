@@ -80,6 +80,19 @@ class BenchmarkTest(unittest.TestCase):
             finally:
                 path.unlink()
 
+    def measured(self, code: int, **env: str) -> tuple[dict, list[str]]:
+        """The result, and the lines that the daemon's jobs get. On a busy machine the run may be stopped: the next one has the kernels
+        that PoCL compiled for it."""
+        for _ in range(4):
+            with self.receiver() as jobs:
+                process = self.start("--time", "12s", **FEW_RUNS, **env)
+                out, errors = process.communicate(timeout=100)
+                found, lines = json.loads(out)["benchmarks"][0], jobs.recv(65536).decode().splitlines()
+            if found["reason"] != "it did not end in time":
+                break
+        self.assertEqual(process.returncode, code, out + errors)
+        return found, lines
+
     def too_late(self, found: dict, test: str) -> None:
         """On a busy machine the time may end before the test."""
         self.assertIn("the time was over", " ".join(found["notes"]), f"{test}: {found}")
@@ -95,9 +108,7 @@ class BenchmarkTest(unittest.TestCase):
         wait_until(has_opencl, "the process that computes")
 
     def test_results(self) -> None:
-        with self.receiver() as jobs:
-            found = self.end(self.start("--time", "12s", **FEW_RUNS), EXIT_OK)
-            lines = jobs.recv(65536).decode().splitlines()
+        found, lines = self.measured(EXIT_OK)
         self.assertEqual((found["uuid"], found["status"], found["failures"]), (UUID, "ok", []))
         results = {(each["quantity"], each["kind"]): each["value"] for each in found["results"]}
         for wanted in (FLOPS, ("memory_bandwidth", "read"), ("memory_bandwidth", "write"), ("memory_bandwidth", "copy"),
@@ -111,13 +122,11 @@ class BenchmarkTest(unittest.TestCase):
         self.assertIn(f"gpu.benchmark.failed:0|g|#uuid:{UUID}", lines)
         self.assertEqual(len(lines), len(results) + 2)
         kept = json.loads((self.folder / f"{UUID}.json").read_text())
-        self.assertEqual(kept["runs"][0]["results"], found["results"])
+        self.assertEqual(kept["runs"][-1]["results"], found["results"])
         self.assertEqual(found["driver_version"], "550.54.15")
 
     def test_wrong_results_fail(self) -> None:
-        with self.receiver() as jobs:
-            found = self.end(self.start("--time", "12s", **FEW_RUNS, GPUMETER_BENCHMARK_FAULT="gemm,memory,transfer"), EXIT_FAILED)
-            lines = jobs.recv(65536).decode().splitlines()
+        found, lines = self.measured(EXIT_FAILED, GPUMETER_BENCHMARK_FAULT="gemm,memory,transfer")
         self.assertEqual(found["status"], "failed")
         for test in ("gemm fp32", "memory read", "memory write", "memory copy", "memory triad", "transfer device_to_host"):
             if not any(failure.startswith(test + ": ") for failure in found["failures"]):

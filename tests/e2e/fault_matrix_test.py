@@ -17,7 +17,7 @@ from typing import Callable
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import faulty  # noqa: E402
-from harness import has_ended, wait_until  # noqa: E402
+from harness import STOP, has_ended, wait_until  # noqa: E402
 from fault_machine import (BUS, GPUS, IDENTITY, OTHERS, TARGET, Machine, Watch, address_of, data_of, files_of,  # noqa: E402
                            observed, series_of, value_of, without_index)
 
@@ -27,7 +27,6 @@ FAULT = 7.0  # seconds: longer than a pass's deadline and than three passes
 BUS_SCAN = 33.0  # the bus is looked at every 30 s
 READY = 15.0
 RIGHT_AGAIN = 10.0
-STOP = 5.0
 AT_ONCE = 10  # cells; they wait more than they compute
 
 

@@ -5,10 +5,9 @@ import time
 import unittest
 
 import at_once
-from harness import OF_THE_HOST, Daemon, wait_until
+from harness import OF_THE_HOST, STOP, Daemon, wait_until
 
 DEADLINE = 3.0  # of a fast pass; design: past it the device's series leave the page
-STOP = 5.0  # SIGTERM to exit, hung lanes included
 OTHERS = ("0", "2", "3")
 
 

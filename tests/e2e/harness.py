@@ -25,6 +25,7 @@ BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 TEXT = "text/plain;version=0.0.4"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 START_SECONDS = 60  # generous: a sanitizer's build on a busy machine
+STOP = 20.0  # s, SIGTERM to exit. 5 are designed, which a busy machine may exceed; what waits for a call that hangs takes longer
 
 
 # The host's part in the page, which is read every 10 s: a lost GPU's paths leave by then, its readings at once.

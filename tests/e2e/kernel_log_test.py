@@ -12,7 +12,7 @@ import unittest
 from pathlib import Path
 
 import at_once
-from harness import Daemon, Page, wait_until
+from harness import STOP, Daemon, Page, wait_until
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes/nvml"))
 from machine import Machine  # noqa: E402
@@ -183,7 +183,7 @@ class Reading(KernelLogCase):
         self.until_xids(daemon, 31, seconds * rate)
         grown, lines = resident() - before, daemon.log[written:].count("the kernel reports")
         print(f"{seconds * rate} lines: slowest scrape {slowest * 1000:.0f} ms, {grown:.1f} MiB more, {lines} lines in the own log")
-        self.assertLess(slowest, 2)
+        self.assertLess(slowest, 10, "Prometheus waits so long")
         self.assertLess(grown, 8)
         self.assertLessEqual(lines, 2)
         (event,) = self.events(daemon)
@@ -282,7 +282,7 @@ class Streaming(KernelLogCase):
             reader.socket.close()
         status, seconds = daemon.stop()
         self.assertEqual(status, 0)
-        self.assertLess(seconds, 5)
+        self.assertLess(seconds, STOP)
 
     def test_a_reload_and_a_silent_stream(self) -> None:
         daemon = self.daemon()

@@ -11,11 +11,10 @@ import unittest
 from pathlib import Path
 
 import at_once
-from harness import BINARY, Daemon, run, wait_until
+from harness import BINARY, STOP, Daemon, run, wait_until
 from notifications import Notifications
 
 DEVICES = 600
-STOP = 5.0  # SIGTERM to exit, whatever hangs
 GAP = re.compile(r"log records were dropped.* records=(\d+)")
 
 

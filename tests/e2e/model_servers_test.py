@@ -12,13 +12,12 @@ import unittest
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness import Daemon, Program, free_port, promtool_findings, run, wait_until
+from harness import STOP, Daemon, Program, free_port, promtool_findings, run, wait_until
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parent / "fixtures/servers"
 NAME = "gpumeter-servers"
 AT_ONCE = 2.0  # seconds of a scrape
-STOP = 5.0     # seconds from SIGTERM to the daemon's end
 BAD = ("redirect", "endless", "slow", "cut", "missing")
 
 

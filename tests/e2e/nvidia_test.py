@@ -7,8 +7,8 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes/nvml"))
-from hang_test import STOP, Watch, observed, values_of  # noqa: E402
-from harness import OF_THE_HOST, Daemon, Page, run, wait_until  # noqa: E402
+from hang_test import Watch, observed, values_of  # noqa: E402
+from harness import OF_THE_HOST, STOP, Daemon, Page, run, wait_until  # noqa: E402
 from machine import SCENARIOS, Machine  # noqa: E402
 from workloads_test import machine as processes  # noqa: E402
 

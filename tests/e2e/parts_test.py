@@ -11,7 +11,7 @@ import unittest
 
 import at_once
 from faulty import Faulty, missing
-from harness import ROOT, Daemon, Page, has_ended, wait_until
+from harness import ROOT, STOP, Daemon, Page, has_ended, wait_until
 
 sys.path.insert(0, str(ROOT / "tests/fixtures"))
 from card_tree import CARDS, lay  # noqa: E402
@@ -24,7 +24,6 @@ PARTS = {  # part: what fails, and the files that it reads in each turn
 }
 WITHOUT_FILES = {"health", "history", "workloads", "kernel"}  # they read the store, and a log whose reads never block
 SECONDS = 2.0  # of a scrape, and between two values of the device
-STOP = 5.0     # SIGTERM to exit, whatever hangs
 
 
 @unittest.skipIf(missing(), missing())

@@ -1,6 +1,7 @@
 """Building blocks of the jobs of run_lifecycle_test.py. Runs in their processes, with the real client."""
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import sys
@@ -52,6 +53,7 @@ def ranks(count: int, group: str) -> int:
 def begin(name: str, gpu: int | None = None) -> gpumeter.Run:
     """A run that is known before its process takes the GPU, so that all of the GPU's energy is the run's."""
     run = gpumeter.Run(name)
+    atexit.register(say, "ended")
     say("began")
     run.target("top1", TARGET)
     run.count(samples=0)

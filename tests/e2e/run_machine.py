@@ -81,6 +81,11 @@ class Job:
         """The time of the line's n-th occurrence."""
         return wait_until(lambda: len(found := self.all(what)) >= count and found[count - 1]["at"], f"the job says {what}", PATIENCE)
 
+    def ended(self) -> float:
+        """When its program was through, by its own clock: a busy machine shows the end of a process late."""
+        self.wait()
+        return max(one["at"] for one in self.all("ended"))
+
     def signal(self, number: int) -> float:
         """To all of its processes, as a control group is killed. When that was."""
         os.killpg(self.process.pid, number)

@@ -15,13 +15,12 @@ from pathlib import Path
 
 import at_once
 from faulty import Faulty, missing
-from harness import ROOT, Daemon, has_ended, wait_until
+from harness import ROOT, STOP, Daemon, has_ended, wait_until
 from jobs import Folder, shown
 
 sys.path.insert(0, str(ROOT / "tests/fixtures"))
 from card_tree import CARDS, lay  # noqa: E402
 
-STOP = 5.0  # SIGTERM to exit, whatever hangs
 USER = 54321  # no process has this uid
 MLLOG = ':::MLLOG {"key": "run_start", "value": null, "time_ms": 1600000000000, "metadata": {}}\n'
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import at_once
 from faulty import Faulty, missing
-from harness import BINARY, Daemon, run, wait_until
+from harness import BINARY, STOP, Daemon, run, wait_until
 from notifications import Notifications
 
-STOP = 5.0  # SIGTERM to the log's last line, whatever hangs
 
 
 class TemporaryFolder(unittest.TestCase):

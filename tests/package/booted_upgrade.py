@@ -29,7 +29,7 @@ def newer(package: str, addition: str, edit: Callable[[Path], object] = lambda t
     old = run("dpkg-deb", "--field", package, "Version").strip()
     control.write_text(control.read_text().replace(f"Version: {old}", f"Version: {old}{addition}"))
     edit(tree)
-    run("dpkg-deb", "--build", "--root-owner-group", str(tree), str(made))
+    run("dpkg-deb", "-Zgzip", "-z1", "--build", "--root-owner-group", str(tree), str(made))  # a thirtieth of the time of xz
     return str(made)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
+import at_once  # noqa: E402
 from harness import Daemon, wait_until  # noqa: E402
 from jobs import Folder  # noqa: E402
 
@@ -19,7 +20,7 @@ sys.path.insert(0, str(HERE.parent / "fixtures"))
 from card_tree import CARDS, lay  # noqa: E402
 
 BROWSER = HERE / "browser"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), "")
 SKIPPED = 77
 RUN = "<img src=x onerror=alert(1)>"
 SECONDS = 240
@@ -31,7 +32,7 @@ class PageTest(unittest.TestCase):
             pids = Path(folder.path, "pids")
             pids.touch()
             folder.configure(f"collectors:\n  simulated:\n    processes: [\"0={pids},busy=0.8,memory=1000000000\"]\n")
-            events = ["--simulate-event=overheat 3 after 5s", "--simulate-event=lose 6 after 50s"]
+            events = ["--simulate-event=overheat 3 after 5s", "--simulate-event=lose 6 after 25s"]
             with Daemon("--simulate=8", f"--config.file={folder.config}", *events) as daemon:
                 trainer = subprocess.Popen([sys.executable, str(HERE / "trainer.py"), folder.datagram, RUN])
                 try:
@@ -93,4 +94,4 @@ if __name__ == "__main__":
     if not shutil.which("node") or not (BROWSER / "node_modules/playwright-core").exists():
         print("skipped: playwright-core is not installed (./dev test does, where npm and its registry can be reached)")
         sys.exit(SKIPPED)
-    unittest.main()
+    at_once.main(2)

@@ -1,11 +1,14 @@
 // Opens the page in a browser of its own, and fails if the page writes an error.
 import assert from 'node:assert/strict';
+import axe from 'axe-core';
 import {chromium} from 'playwright-core';
 
 const {PAGE_URL, PAGE_CHROMIUM} = process.env;
 
+export const launch = () => chromium.launch({executablePath: PAGE_CHROMIUM, args: ['--no-sandbox']});
+
 export async function visit(options, use) {
-  const browser = await chromium.launch({executablePath: PAGE_CHROMIUM, args: ['--no-sandbox']});
+  const browser = await launch();
   const wrong = [];
   try {
     const page = await (await browser.newContext(options)).newPage();
@@ -17,4 +20,12 @@ export async function visit(options, use) {
   } finally {
     await browser.close();
   }
+}
+
+/** The page's context bypasses its policy, which forbids scripts of others. */
+export async function axeFindsNothing(page, ...rules) {
+  await page.evaluate(axe.source);
+  const found = await page.evaluate((only) => window.axe.run(only.length ? {runOnly: only} : {}), rules);
+  assert.deepEqual(found.violations.map(({id, nodes}) => [id, nodes.map((node) => node.target.join(' '))]), []);
+  assert.ok(found.passes.length > 0);
 }

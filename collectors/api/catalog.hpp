@@ -215,6 +215,7 @@ inline constexpr auto idle_power = gauge("gpu_idle_power_watts", "watts", "Power
 inline constexpr auto workload_share = gauge("gpu_workload_share_ratio", "ratio", "Workload's share of the device: by activity of the last minute, or by what it holds if no workload was active. The shares of a device sum to 1.");
 inline constexpr auto workload_info = gauge("gpu_workload_info", "", "Facts of the workload, as labels; always 1. Join by kind and workload.");
 inline constexpr auto workload_cpu_seconds = counter("gpu_workload_cpu_seconds_total", "seconds", "CPU time of the workload's cgroup, in seconds.");
+inline constexpr auto workload_host_energy = counter("gpu_workload_host_energy_joules_total", "joules", "Energy of machine_energy_joules_total attributed to the workload by its cgroup's part of the machine's CPU time, in joules; idle CPU time is nobody's. Absent unless machine.workload_energy.", kFullPageOnly);
 inline constexpr auto allocation_info = gauge("gpu_allocation_info", "", "GPU that was given to the workload, whether or not a process of it runs; always 1. source: who gave it. partition: only this part of the GPU was given.");
 inline constexpr auto allocation_start = gauge("gpu_allocation_start_timestamp_seconds", "seconds", "Unix time at which the GPU was given to the workload. Absent if the source does not report it.");
 inline constexpr auto allocated_idle_seconds = counter("gpu_allocated_idle_seconds_total", "seconds", "Time in which the GPU was given to the workload and idle, in seconds: its busy share was below allocations.idle_percent. If the GPU is given to several workloads, the workload's own busy time counts.");
@@ -223,6 +224,10 @@ inline constexpr auto process_busy_seconds = counter("gpu_process_busy_seconds_t
 
 // The host of the devices
 inline constexpr auto host_pressure_seconds = counter("gpu_host_pressure_seconds_total", "seconds", "Time in which tasks of the host waited for a resource (memory or io), in seconds. waiting=some: at least one task; full: all tasks at once. From /proc/pressure.");
+inline constexpr auto machine_power = gauge("machine_power_watts", "watts", "Power of a part of the machine in watts, from the first readable source, so that the sum counts nothing twice. domain=cpu: a processor package, with the GPU in it if it has one; memory: its DRAM; socket: both. Of a source that counts energy, the mean since the reading before.", kFullPageOnly);
+inline constexpr auto machine_energy = counter("machine_energy_joules_total", "joules", "Energy of the parts of machine_power_watts in joules since gpumeter's start. source=powercap or cray: counted by the hardware; acpi or hsmp: integrated by gpumeter.", kFullPageOnly);
+inline constexpr auto machine_rail_power = gauge("machine_power_rail_watts", "watts", "Power of another sensor of the machine in watts, by source and rail: parts of a package, modules and nodes with their GPUs, power supplies. They overlap: do not add rails, and add none to machine_power_watts or gpu_power_watts.", kFullPageOnly);
+inline constexpr auto machine_rail_energy = counter("machine_rail_energy_joules_total", "joules", "Energy of the rails of machine_power_rail_watts in joules since gpumeter's start.", kFullPageOnly);
 
 // Jobs, each with `run` and `user`. A device's series never has these labels.
 inline constexpr auto ml_steps = counter("ml_steps_total", "", "Completed steps, summed over the run's processes, by split.");

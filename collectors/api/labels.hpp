@@ -257,6 +257,12 @@ inline constexpr LabelMeaning kLabels[] = {
     {"gpu_allocation_info", "source", "manual cgroup", "`gpumeter allocate`; the devices that the control group permits"},
     {"gpu_process_*", "pid name", "", "number of the process; its command name"},
     {"gpu_host_pressure_seconds_total", "resource waiting", "", ""},
+    {"machine_*", "source", "powercap acpi hsmp cray", "RAPL; ACPI power meters, such as Grace's; AMD's HSMP; pm_counters of HPE Cray"},
+    {"machine_power_rail_watts machine_rail_energy_joules_total", "source", "", "other sensors have the name of their chip in hwmon, such as corsairpsu"},
+    {"machine_power_watts machine_energy_joules_total", "domain", "cpu memory socket", ""},
+    {"machine_power_rail_watts machine_rail_energy_joules_total", "rail", "", "name of the rail: the driver's, such as core, psys or pout1; of acpi: cpu, soc, memory or module; of cray: node or accelN"},
+    {"machine_*", "socket", "", "number of the processor, followed by -die-N if powercap counts its dies apart; absent if the source does not report it"},
+    {"machine_power_rail_watts machine_rail_energy_joules_total", "sensor", "", "device of the sensor, such as the address of a power supply on its bus"},
 
     // Jobs
     {"ml_* -ml_server_*", "run", "", "name of the run, given by the job"},

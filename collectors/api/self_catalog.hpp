@@ -29,6 +29,7 @@ inline constexpr auto names_source_up = gauge("gpumeter_names_source_up", "", "1
 inline constexpr auto names_source_last_success = gauge("gpumeter_names_source_last_success_timestamp_seconds", "seconds", "Unix time at which this source of names last answered. The answer holds for 10 minutes.");
 inline constexpr auto names_source_errors = counter("gpumeter_names_source_errors_total", "", "Failed requests to sources of names of workloads, by reason.");
 inline constexpr auto kernel_log_readable = gauge("gpumeter_kernel_log_readable", "", "1 if gpumeter reads the kernel's log, 0 if it may not or the log is missing. Absent with kernel.log: off.", kFullPageOnly);
+inline constexpr auto powercap_readable = gauge("gpumeter_powercap_readable", "", "1 if gpumeter reads the energy of the processors from powercap, 0 if only root may. Absent without powercap.", kFullPageOnly);
 inline constexpr auto kernel_log_lost = counter("gpumeter_kernel_log_lost_total", "", "Records of the kernel's log that the kernel overwrote before gpumeter read them. Absent with kernel.log: off.", kWhileNonzero);
 inline constexpr auto nccl_state = gauge("gpumeter_nccl_state", "", "1 for the state of the queries to NCCL for each user whose NCCL listens on this machine: asked; failed: no valid answer; old_version, unknown_version, or no_permission: not asked, because a query might crash the job. Absent unless nccl.enabled.");
 inline constexpr auto nccl_files = gauge("gpumeter_nccl_files", "", "Files of NCCL Inspector and of PyTorch's flight recorder in the configured places, by source and state. read: on the page; torn: still being written; stale: too old; foreign: the owner has no process on the GPU, or is not among nccl.users; unknown_gpu: no GPU of this machine; invalid: not readable, the log has the reason.");
@@ -73,6 +74,7 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &names_source_up,
     &names_source_last_success,
     &names_source_errors,
+    &powercap_readable,
     &kernel_log_readable,
     &kernel_log_lost,
     &nccl_state,

@@ -1,6 +1,7 @@
 #include "collectors/attribution/allocation/part.hpp"
 #include "collectors/attribution/workload_settings.hpp"
 #include "collectors/host/part.hpp"
+#include "collectors/host/power.hpp"
 #include "collectors/kernel/part.hpp"
 #include "collectors/kubernetes/part.hpp"
 #include "collectors/pages/part.hpp"
@@ -13,8 +14,8 @@ namespace gpumeter {
 std::span<const PartEntry* const> builtin_parts() {
   // On a single page, names come before the workloads that have them.
   static const PartEntry* const kParts[] = {&kubelet::kPart, &workloads::kInfo, &allocation::kPart,
-                                            &host::kPart,    &kernel::kPart,    &pages::kPart,
-                                            &health::kPart,  &web::kHistory};
+                                            &host::kPart,    &host::kPower,     &kernel::kPart,
+                                            &pages::kPart,   &health::kPart,    &web::kHistory};
   return kParts;
 }
 

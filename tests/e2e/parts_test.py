@@ -21,6 +21,7 @@ PARTS = {  # part: what fails, and the files that it reads in each turn
     "allocations": ("hang", r"^/slurm"),
     "kubernetes": ("getattr:hang", r"^/logs"),
     "pages": ("getattr:hang", r"^/pages"),
+    "power": ("hang", r"^/proc/stat$"),
 }
 WITHOUT_FILES = {"health", "history", "workloads", "kernel"}  # they read the store, and a log whose reads never block
 SECONDS = 2.0  # of a scrape, and between two values of the device
@@ -36,9 +37,10 @@ class HungParts(unittest.TestCase):
             (folder / name).mkdir(parents=True)
         for resource in ("memory", "io"):
             (folder / "proc/pressure" / resource).write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=4000000\n")
+        (folder / "proc/stat").write_text("cpu  1 1 1 1 1 1 1 1 0 0\n")
         (folder / "slurm/7").touch()
         (folder / "pages/a.prom").write_text("a 1\n")
-        (folder / "gpumeter.yaml").write_text(f"collectors: {{nvidia: {{enabled: false}}}}\njobs: {{enabled: false}}\nallocations: {{slurm: {self.tree.root}/slurm}}\npages: {{folders: [{self.tree.root}/pages]}}\n"
+        (folder / "gpumeter.yaml").write_text(f"collectors: {{nvidia: {{enabled: false}}}}\njobs: {{enabled: false}}\nmachine: {{workload_energy: true}}\nallocations: {{slurm: {self.tree.root}/slurm}}\npages: {{folders: [{self.tree.root}/pages]}}\n"
                                               f"kubernetes: {{enabled: true, pods_socket: '', pod_resources_socket: '', log_path: {self.tree.root}/logs}}\n")
 
     def daemon(self) -> Daemon:

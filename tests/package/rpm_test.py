@@ -18,7 +18,7 @@ DEB = os.environ.get("GPUMETER_DEB", "")
 VERSION = re.findall(r"^project\(gpumeter VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[0]
 NEEDS = {"/bin/sh", "coreutils", "systemd"}
 UNITS = ["gpumeter-jobs.socket", "gpumeter.service", "gpumeter.socket"]
-PROGRAMS = {"gpumeter-nccl.service", "gpumeter-nccl-files.service", "gpumeter-profiler.service", "gpumeter-profiler.socket",
+PROGRAMS = {"gpumeter-nccl.service", "gpumeter-nccl-files.service", "gpumeter-powercap.service", "gpumeter-profiler.service", "gpumeter-profiler.socket",
             "gpumeter-servers.service"}
 
 

@@ -15,7 +15,7 @@ BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 DROP_INS = sorted((ROOT / "packaging/systemd").glob("*.conf"))
 UNITS = ("gpumeter.service", "gpumeter.socket", "gpumeter-jobs.socket", "gpumeter-benchmark.service", "gpumeter-benchmark.timer",
          "gpumeter-held.service", "gpumeter-held.timer", "gpumeter-nccl.service", "gpumeter-nccl-files.service",
-         "gpumeter-profiler.service", "gpumeter-profiler.socket", "gpumeter-servers.service")
+         "gpumeter-powercap.service", "gpumeter-profiler.service", "gpumeter-profiler.socket", "gpumeter-servers.service")
 PROGRAMS = ("gpumeter", "gpumeter-benchmark", "gpumeter-held", "gpumeter-nccl", "gpumeter-profiler", "gpumeter-servers")
 MOST_EXPOSED = 20  # tenths
 
@@ -81,7 +81,7 @@ class UnitTest(unittest.TestCase):
 
     def test_exposure(self) -> None:
         self.exposed("gpumeter.service", "gpumeter-benchmark.service", "gpumeter-held.service", "gpumeter-nccl.service", "gpumeter-nccl-files.service",
-                     "gpumeter-profiler.service", "gpumeter-servers.service")
+                     "gpumeter-powercap.service", "gpumeter-profiler.service", "gpumeter-servers.service")
 
     def test_the_unit_has_each_setting_that_the_threat_model_names(self) -> None:
         text = (ROOT / "SECURITY.md").read_text().split("### A compromised HTTP thread")[1].split("### ")[0]
@@ -125,6 +125,24 @@ class UnitTest(unittest.TestCase):
             self.assertIn("CapabilityBoundingSet=CAP_SYS_PTRACE\n", (ROOT / "systemd" / unit).read_text())
             self.assertFalse(self.admitted(unit) & {"ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "perf_event_open", "bpf"}, unit)
         self.assertIn("CapabilityBoundingSet=\n", (ROOT / "systemd/gpumeter-nccl-files.service").read_text())
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "requires root and setpriv")
+    def test_the_energy_of_processors_is_given_to_the_group_and_taken_back(self) -> None:
+        """The unit's commands, as root without a capability, on a tree like powercap's."""
+        unit = (ROOT / "systemd/gpumeter-powercap.service").read_text()
+        powercap = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")))
+        zones = [powercap / "devices/intel-rapl:0", powercap / "devices/intel-rapl:0/intel-rapl:0:0"]
+        for zone in zones:
+            zone.mkdir(parents=True)
+            (zone / "energy_uj").touch(mode=0o400)
+            (zone / "max_energy_range_uj").touch(mode=0o444)
+            (powercap / zone.name).symlink_to(zone)
+        for step, mode, group in (("Start", 0o440, 54320), ("Stop", 0o400, 0)):
+            command = re.search(rf"^Exec{step}=/bin/sh -c '(.*)'$", unit, re.M)[1].replace("/sys/class/powercap", str(powercap))
+            subprocess.run(["setpriv", "--regid=54320", "--groups=0", "--bounding-set=-all", "--inh-caps=-all", "sh", "-c", command.replace("chgrp gpumeter", "chgrp 54320")],
+                           check=True, timeout=60)
+            for zone in zones:
+                self.assertEqual([(file.stat().st_mode & 0o777, file.stat().st_gid) for file in (zone / "energy_uj", zone / "max_energy_range_uj")], [(mode, group), (0o444, 0)])
 
     def admitted(self, unit: str) -> "set[str]":
         """The system calls that the unit's filters admit."""

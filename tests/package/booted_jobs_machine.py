@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 
 from machine import CONFIG, PATIENCE, UNIT, becomes, check, given, page, restart, run, show, state
 
@@ -56,7 +57,7 @@ def one(name: str, lines: list[str] | None = None, **labels: str) -> float | Non
 
 def unit(name: str, *arguments: str) -> None:
     Path(f"/run/systemd/system/{name}.service").write_text(
-        f"[Service]\nExecStart=/usr/bin/python3 -B {HERE}/trainer.py {' '.join(arguments)}\n")
+        f"[Service]\nExecStart=/usr/bin/python3 -B \"{HERE}/trainer.py\" {' '.join(arguments)}\n")
     run("systemctl", "daemon-reload")
     run("systemctl", "start", name)
 
@@ -102,7 +103,7 @@ def train() -> None:
     given("one unit with one rank, one with eight of different speed, and a login session")
     unit("train-a", "resnet50", "/run/train/a", "--steps=60", "--solve-at=40", "--hold")
     unit("train-b", "skewed", "/run/train/b", "--steps=30,31,32,33,34,35,36,37", "--hold")
-    session = subprocess.Popen(["su", "-l", "alice", "-c", f"exec /usr/bin/python3 -B {HERE}/trainer.py notebook /run/train/session"
+    session = subprocess.Popen(["su", "-l", "alice", "-c", f"exec /usr/bin/python3 -B {quote(str(HERE))}/trainer.py notebook /run/train/session"
                                                            " --steps=20 --hold"], stdin=subprocess.DEVNULL)
     state["session"] = session
     becomes("steps of the one rank", lambda: one("ml_steps_total", run="resnet50"), 60.0)

@@ -17,7 +17,8 @@ from jobs import RECORDED, Folder  # noqa: E402
 
 BINARY = os.environ.get("GPUMETER_BINARY", str(ROOT / "build/release/gpumeter"))
 PAGES = {"docs/metrics.md": "--print-metrics=markdown", "docs/configuration.md": "--print-config=markdown",
-         "docs/conditions.md": "--print-conditions=markdown", "docs/events.md": "--print-events=markdown"}
+         "docs/conditions.md": "--print-conditions=markdown", "docs/events.md": "--print-events=markdown",
+         "docs/otlp.md": "--print-otlp=markdown"}
 TYPE_LINE = re.compile(r"^# TYPE (\w+) (\w+)$", re.M)
 SERIES = re.compile(r"^(\w+)\{(.*)\} ", re.M)
 # Families that the page below must have at least, so that the test is not empty.

@@ -25,6 +25,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "exporter/dcgm": ["base", "collectors/api", "exporter/store", "exporter/text"],
     "exporter/health": ["base", "collectors/api", "collectors/events/xids", "exporter/store"],
     "exporter/history": ["base", "collectors/api", "exporter/store"],
+    "exporter/otlp": ["base", "collectors/api", "collectors/sources", "exporter/store", "exporter/text"],
     "exporter/json": ["base", "collectors/api", "collectors/events/xids", "exporter/store", "exporter/health", "exporter/history"],
     "exporter/web": ["base", "collectors/api", "exporter/store", "exporter/text", "exporter/health", "exporter/history", "exporter/json"],
     "exporter/access": ["base"],
@@ -54,7 +55,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
     "systemd": ["base"],
     "daemon": ["base", "collectors", "collectors/api", "collectors/events/xids", "collectors/events/catalogue", "collectors/sources", "collectors/part", "collectors/jobs", 
                "collectors/attribution",
-               "exporter/store", "exporter/health", "exporter/history", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
+               "exporter/store", "exporter/health", "exporter/history", "exporter/otlp", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
                "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/nccl/settings", "programs/profiler/settings", "programs/servers/settings"],
     # The commands that need what the daemon knows: its configuration, its state folder, its collectors.
     "programs/commands": ["base", "collectors", "collectors/api", "collectors/events/catalogue", "collectors/events/line", "collectors/events/log", "collectors/attribution", "exporter/health", "exporter/http", "exporter/json", "exporter/store", "config", "daemon", "programs/client"],

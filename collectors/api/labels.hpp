@@ -317,6 +317,7 @@ inline constexpr LabelMeaning kLabels[] = {
     {"gpumeter_nccl_files", "state", "read torn stale foreign unknown_gpu invalid", ""},
     {"gpumeter_page_*", "page", "", "name of the file without .prom"},
     {"gpumeter_page_*", "author", "", "owner of the file; absent for root and programs of gpumeter"},
+    {"gpumeter_otlp_points_total", "outcome", "sent rejected dropped", "taken by the receiver; rejected by it, alone or with their request; dropped from the full queue"},
     {"gpumeter_http_requests_total", "code", "", "HTTP status of the answer"},
     {"gpumeter_jobs_dropped_total", "reason", "too_long too_many_lines malformed", "longer than 64 KiB; after the 512th line of a datagram; no line of DogStatsD or MLLOG"},
     {"gpumeter_jobs_dropped_total", "reason", "bad_value bad_timestamp bad_label", "not a number, or impossible for the metric; more than an hour from now; outside the label's closed set"},

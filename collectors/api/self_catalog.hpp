@@ -35,6 +35,9 @@ inline constexpr auto nccl_state = gauge("gpumeter_nccl_state", "", "1 for the s
 inline constexpr auto nccl_files = gauge("gpumeter_nccl_files", "", "Files of NCCL Inspector and of PyTorch's flight recorder in the configured places, by source and state. read: on the page; torn: still being written; stale: too old; foreign: the owner has no process on the GPU, or is not among nccl.users; unknown_gpu: no GPU of this machine; invalid: not readable, the log has the reason.");
 inline constexpr auto page_up = gauge("gpumeter_page_up", "", "1 if the series of this file of pages.folders are exported, 0 if the file is too old or wrong; the log has the reason. author: its owner, unless root or a program of gpumeter.");
 inline constexpr auto page_age = gauge("gpumeter_page_age_seconds", "seconds", "Time since this file of pages.folders was written, in seconds.");
+inline constexpr auto otlp_up = gauge("gpumeter_otlp_up", "", "1 if the receiver of OTLP took all of the last request, 0 if it did not answer or rejected points; the log has the reason. Absent unless otlp.endpoint is set.");
+inline constexpr auto otlp_points = counter("gpumeter_otlp_points_total", "", "Data points for the receiver of OTLP, by outcome.");
+inline constexpr auto otlp_queue = gauge("gpumeter_otlp_queue_bytes", "bytes", "Length of the requests that wait for the receiver of OTLP, in bytes.");
 inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if the page contains simulated devices.");
 inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_reload_successful", "", "1 if the last attempt to load the configuration succeeded. Otherwise the previous configuration stays in force.");
 inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "Unix time at which the configuration in force was loaded.");
@@ -81,6 +84,9 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &nccl_files,
     &page_up,
     &page_age,
+    &otlp_up,
+    &otlp_points,
+    &otlp_queue,
     &simulated,
     &config_reload_successful,
     &config_reload_timestamp,

@@ -19,6 +19,7 @@
 #include "daemon/reload.hpp"
 #include "daemon/setup.hpp"
 #include "exporter/json/api.hpp"
+#include "exporter/otlp/mapping.hpp"
 
 namespace gpumeter {
 namespace {
@@ -94,6 +95,7 @@ int act(const Options& options) {
     return print(options.argument == "markdown" ? conditions_markdown() : conditions_json());
   }
   if (options.action == Action::print_events) return print(events::catalogue_markdown());
+  if (options.action == Action::print_otlp) return print(otlp::markdown());
   if (options.action == Action::reload) return reload(std::stoi(options.argument), clock);
   return with_config(options, clock, [&](const config::Config* config) {
     return config != nullptr ? act_on(options, *config, clock) : 2;

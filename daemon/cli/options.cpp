@@ -94,6 +94,12 @@ std::vector<ActionFlag> action_flags() {
         "Print the catalogue of events in the kernel's log (markdown)",
         kActionGroup,
         {"markdown"}}},
+      {Action::print_otlp,
+       {"--print-otlp",
+        "FORMAT",
+        "Print the names of series in OTLP (markdown)",
+        kActionGroup,
+        {"markdown"}}},
   };
 }
 

@@ -27,6 +27,7 @@ enum class Action : std::uint8_t {
   print_config,
   print_conditions,
   print_events,
+  print_otlp,
   command  ///< a command of gpumeter-commands
 };
 

@@ -7,15 +7,16 @@
 #include "collectors/pages/part.hpp"
 #include "daemon/parts/host.hpp"
 #include "exporter/health/judge.hpp"
+#include "exporter/otlp/part.hpp"
 #include "exporter/web/live_answers.hpp"
 
 namespace gpumeter {
 
 std::span<const PartEntry* const> builtin_parts() {
   // On a single page, names come before the workloads that have them.
-  static const PartEntry* const kParts[] = {&kubelet::kPart, &workloads::kInfo, &allocation::kPart,
-                                            &host::kPart,    &host::kPower,     &kernel::kPart,
-                                            &pages::kPart,   &health::kPart,    &web::kHistory};
+  static const PartEntry* const kParts[] = {
+      &kubelet::kPart, &workloads::kInfo, &allocation::kPart, &host::kPart,   &host::kPower,
+      &kernel::kPart,  &pages::kPart,     &health::kPart,     &web::kHistory, &otlp::kPart};
   return kParts;
 }
 

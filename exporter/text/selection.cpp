@@ -120,7 +120,6 @@ Appearance PageSelection::appearance_of(const MetricDescriptor& family, const La
 
 std::string type_words(const std::vector<SeriesPattern>&) { return "list of texts"; }
 
-/// A complaint has the line of its pattern.
 Complaint read(const Node& node, std::vector<SeriesPattern>& patterns) {
   std::vector<std::string> texts;
   if (Complaint complaint = options::read(node, texts)) return complaint;

@@ -64,4 +64,9 @@ struct PageSelection {
 };
 extern const options::Section kMetricsSection;
 
+/// An option's value; see base/options.hpp. A complaint has the line of its pattern.
+std::string type_words(const std::vector<SeriesPattern>&);
+options::Complaint read(const options::Node& node, std::vector<SeriesPattern>& patterns);
+std::string show(const std::vector<SeriesPattern>& patterns);
+
 }  // namespace gpumeter

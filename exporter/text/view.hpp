@@ -24,11 +24,6 @@ struct Rendered {
 /// list of series changes. Any thread; one render at a time.
 class TextView {
  public:
-  /// The age up to which the first event of a counter that pages omit while it is 0 is shown as a 0:
-  /// increase() counts from a counter's first sample on. Longer than the longest interval of scrapes for
-  /// which the rules are made (1 m), so that every scraper gets a 0.
-  static constexpr Nanoseconds kZeroFirst = std::chrono::seconds(70);
-
   /// The store must outlive the view.
   explicit TextView(const Store& store);
   /// The same for the clock.

@@ -11,7 +11,7 @@ _gpumeter_import_words="clpeak nvbandwidth dcgm-diag rocm-bandwidth-test transfe
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
 --metrics.detail= --path.sysfs= --path.procfs= --path.state= --path.api= --log.level= --log.format=
 --collector.nvidia --no-collector.nvidia --collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.drm --no-collector.drm --collector.neuron --no-collector.neuron --collector.gaudi --no-collector.gaudi --collector.intel --no-collector.intel --collector.disable-defaults
---simulate= --simulate-event= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config= --print-conditions= --print-events="
+--simulate= --simulate-event= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config= --print-conditions= --print-events= --print-otlp="
 
 _gpumeter_values() {
   case $1 in
@@ -26,7 +26,7 @@ _gpumeter_values() {
     --kind) compgen -W "systemd_unit user_unit session container pod slurm_job vm other" -- "$2" ;;
     --suite) compgen -W "nvidia gpud azure" -- "$2" ;;
     --fail-on) compgen -W "failed degraded" -- "$2" ;;
-    --print-config | --print-events) compgen -W "markdown" -- "$2" ;;
+    --print-config | --print-events | --print-otlp) compgen -W "markdown" -- "$2" ;;
   esac
 }
 

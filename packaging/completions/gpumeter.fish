@@ -51,3 +51,4 @@ complete -c gpumeter -l print-metrics -x -a 'markdown text' -d 'Print every metr
 complete -c gpumeter -l print-config -x -a 'markdown' -d 'Print every configuration key'
 complete -c gpumeter -l print-conditions -x -a 'markdown json' -d 'Print the conditions that make a GPU degraded or failed'
 complete -c gpumeter -l print-events -x -a 'markdown' -d 'Print the catalogue of events in the kernel log'
+complete -c gpumeter -l print-otlp -x -a 'markdown' -d 'Print the names of series in OTLP'

@@ -315,7 +315,8 @@ TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
   EXPECT_EQ(problems("wed: {}"), "g.yaml:1: wed: unknown key; did you mean web?\n");
   EXPECT_EQ(problems("<<: {}"),
             "g.yaml:1: <<: unknown key; the file has allocations, collectors, device_labels, devices, jobs, "
-            "kernel, kubernetes, log, metrics, nccl, pages, paths, profiles, sampling, servers, web and "
+            "kernel, kubernetes, log, machine, metrics, nccl, otlp, pages, paths, profiles, sampling, "
+            "servers, web and "
             "workloads\n");
   EXPECT_EQ(problems("jobs: {listen: x}"),
             "g.yaml:1: jobs.listen: unknown key; jobs has enabled, limits, mllog, socket, socket_mode, "

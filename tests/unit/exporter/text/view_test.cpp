@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "exporter/text/shown.hpp"
 #include "tests/fakes/fake_clock.hpp"
 
 namespace gpumeter {
@@ -205,7 +206,7 @@ TEST_F(StandardPageTest, OmitsStatesThatDoNotHoldAndErrorsThatHaveNotHappened) {
 TEST_F(StandardPageTest, ShowsTheFirstErrorOfACodeAsARise) {
   page({0, 0, 0, 0, 1});
   EXPECT_EQ(page({0, 3, 0, 0, 1}), "xid_,xid=\"79\"} 0\nxid_,xid=\"other\"} 0\n");
-  clock_.advance(TextView::kZeroFirst);
+  clock_.advance(kZeroFirst);
   EXPECT_EQ(page({0, 3, 0, 0, 1}), "xid_,xid=\"79\"} 3\nxid_,xid=\"other\"} 0\n");
   EXPECT_EQ(page({0, 3, 0, 0, 1}, Format::openmetrics),
             "xid_,xid=\"79\"} 3\nxid_,xid=\"79\"} 1.767225615e+09\nxid_,xid=\"other\"} 0\n");
@@ -284,7 +285,7 @@ TEST_F(ProtobufTest, HasTheStartOfACounterThatAppearsLate) {
   source.set(0, 1);
   source.commit(kNow);
   page();
-  clock_.advance(TextView::kZeroFirst);
+  clock_.advance(kZeroFirst);
   // Timestamp: 1767225600 seconds, 0 nanoseconds.
   const std::string since = bytes({0x1A, 8, 0x08, 0x80, 0xF2, 0xD6, 0xCA, 0x06, 0x10, 0});
   EXPECT_NE(page().find(bytes({0x1A, 19}) + one() + since), std::string::npos)

@@ -162,14 +162,14 @@ class Watch:
             if abs((total - then) - value * (time_seen - time_then)) > 1e-6 * (1 + total):
                 self.frozen.append(f"gpu {gpu} {counter}: +{total - then:.3f} in {time_seen - time_then:.3f} s at {value}")
 
-    def until(self, true, seconds: float) -> float | None:
+    def until(self, true, seconds: float, every: float = 0.2) -> float | None:
         """Seconds until `true(page)`; None where it never comes."""
         start = time.monotonic()
         while time.monotonic() < start + seconds:
             if true(self.look()):
                 return time.monotonic() - start
-            time.sleep(0.2)
+            time.sleep(every)
         return None
 
     def through(self, seconds: float) -> None:
-        self.until(lambda page: False, seconds)
+        self.until(lambda page: False, seconds, every=0.5)

@@ -63,11 +63,11 @@ def run(*arguments: str, timeout: float = START_SECONDS, env: dict | None = None
 def wait_until(true, what: str, seconds: float = START_SECONDS, every: float = 0.05):
     """Returns the first result of `true()` that is neither false nor None; raises AssertionError with `what` if there is none."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while (asked := time.monotonic()) < end:
         found = true()
         if found:
             return found
-        time.sleep(every)
+        time.sleep(max(every, 3 * (time.monotonic() - asked)))  # parsing pages takes at most a quarter of a processor
     raise AssertionError(f"not within {seconds} s: {what}")
 
 

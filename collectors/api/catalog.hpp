@@ -68,8 +68,6 @@ inline constexpr auto visible_memory_size = gauge("gpu_visible_memory_size_bytes
 inline constexpr auto visible_memory_used = gauge("gpu_visible_memory_used_bytes", "bytes", "Used VRAM that the CPU can access, in bytes; part of gpu_memory_used_bytes.", kFullPageOnly);
 inline constexpr auto memory_bandwidth_utilization = gauge("gpu_memory_bandwidth_utilization_ratio", "ratio", "Memory traffic as a share of the memory's peak bandwidth.");
 inline constexpr auto memory_bandwidth_utilization_seconds = counter("gpu_memory_bandwidth_utilization_seconds_total", "seconds", "gpu_memory_bandwidth_utilization_ratio integrated over observed time; rate() of this / rate(gpu_observed_seconds_total) is the true mean.", kFullPageOnly);
-inline constexpr auto memory_read_bytes = counter("gpu_memory_read_bytes_total", "bytes", "Bytes read from the device's memory.");
-inline constexpr auto memory_written_bytes = counter("gpu_memory_written_bytes_total", "bytes", "Bytes written to the device's memory.");
 
 // Power and energy
 inline constexpr auto power = gauge("gpu_power_watts", "watts", "Power of the board in watts, or of the package if the driver reports only that. An average if the driver averages; NVIDIA: power.draw.average (field 185), otherwise power.draw.");

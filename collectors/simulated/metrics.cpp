@@ -135,8 +135,6 @@ constexpr auto kMemoryRows = std::to_array<Row>({
     {&catalog::memory_size, {"memory", "bar1"}, fixed(128), kGibi, Tier::once},
     {&catalog::memory_used, {"memory", "bar1"}, fixed(8), kMebi, Tier::normal},
     {&catalog::memory_free, {"memory", "bar1"}, fixed(128 * 1024 - 8), kMebi, Tier::normal},
-    {&catalog::memory_read_bytes, {}, kBusySeconds, 1.4 * kTera, Tier::fast},
-    {&catalog::memory_written_bytes, {}, kBusySeconds, 0.6 * kTera, Tier::fast},
     {&catalog::peak_memory_bandwidth, {}, fixed(3350), kGiga, Tier::once},
 });
 

@@ -30,16 +30,6 @@ export const memory: Row = {
     },
     {
       kind: 'series',
-      title: 'Memory traffic',
-      description: 'Bytes read from and written to the video memory.',
-      ...BYTES_PER_SECOND,
-      queries: [
-        { expr: rate(ofGpu('gpu_memory_read_bytes_total')), legend: 'read' },
-        { expr: rate(ofGpu('gpu_memory_written_bytes_total')), legend: 'written' },
-      ],
-    },
-    {
-      kind: 'series',
       title: 'Memory bandwidth',
       description:
         'Traffic as a share of the peak bandwidth, and share of time in which the controller transferred data.',

@@ -56,12 +56,10 @@ gpu_memory_controller_utilization_ratio{} 1
 gpu_memory_errors_total{severity,location} 6
 gpu_memory_free_bytes{memory} 2
 gpu_memory_lifetime_errors_total{severity,location} 6
-gpu_memory_read_bytes_total{} 1
 gpu_memory_reserved_bytes{memory} 1
 gpu_memory_size_bytes{memory} 2
 gpu_memory_unrepairable{} 1
 gpu_memory_used_bytes{memory} 2
-gpu_memory_written_bytes_total{} 1
 gpu_mode{mode,state} 17
 gpu_pcie_errors_total{severity,kind} 5
 gpu_pcie_link_generation{} 1

@@ -190,17 +190,31 @@ constexpr std::size_t kMemoryActivity = known_blob_field("average_umc_activity")
 constexpr std::size_t kLinkStatus = known_blob_field("xgmi_link_status");
 constexpr std::size_t kPowerSince1_4 = known_blob_field("curr_socket_power");
 
-/// The fields of "gpu_metrics.a | gpu_metrics.b"; all names in the table are known.
-ThrottleResidency::Fields fields_of(std::string_view names) {
+/// "gpu_metrics.a | gpu_metrics.b", of a die; all names in the table are known.
+Residency::Counters counters_of(std::string_view names, std::size_t die) {
   constexpr std::string_view kBar = " | ";
-  ThrottleResidency::Fields fields;
-  for (std::optional<std::size_t>& field : fields) {
+  Residency::Counters counters;
+  for (Residency::Counter& counter : counters) {
     if (names.empty()) break;
     const std::size_t end = std::min(names.find(kBar), names.size());
-    field = blob_field(names.substr(readers::kBlobPrefix.size(), end - readers::kBlobPrefix.size()));
+    counter = {blob_field(names.substr(readers::kBlobPrefix.size(), end - readers::kBlobPrefix.size())), die};
     names.remove_prefix(std::min(end + kBar.size(), names.size()));
   }
-  return fields;
+  return counters;
+}
+
+// A sleeping card does not show whether it counts.
+Reader counted(Context& context, const Residency::Counters& counters) {
+  AmdCard& card = card_of(context);
+  const bool has_all = context.awake() && Residency(counters).advance(card.blob()).status == ReadStatus::ok;
+  if (!has_all) return {};
+  return CountingReader(Residency(counters), [&context, &card](Settled<Residency>& settled) {
+    const GpuMetricsBlob& blob = card.blob();
+    if (blob.status() != ReadStatus::ok) return Sample::miss(blob.status());
+    Residency& residency = settled.current();
+    if (context.is_after_gap()) residency.restart();
+    return residency.advance(blob);
+  });
 }
 
 /// 1 while any throttler of the mask is active.
@@ -340,19 +354,19 @@ Reader throttle(Context& context, const ReadSource& source) {
 }
 
 Reader residency(Context& context, const ReadSource& source) {
-  AmdCard& card = card_of(context);
-  const ThrottleResidency::Fields fields = fields_of(source.name);
-  const auto has = [&](const std::optional<std::size_t>& field) {
-    return !field || card.has_blob_field(*field);
-  };
-  if (!context.awake() || !std::all_of(fields.begin(), fields.end(), has)) return {};
-  return CountingReader(ThrottleResidency(fields), [&context, &card](Settled<ThrottleResidency>& settled) {
-    const GpuMetricsBlob& blob = card.blob();
-    if (blob.status() != ReadStatus::ok) return Sample::miss(blob.status());
-    ThrottleResidency& residency = settled.current();
-    if (context.is_after_gap()) residency.restart();
-    return residency.advance(blob);
-  });
+  return counted(context, counters_of(source.name, source.argument));
+}
+
+Reader part_busy(Context& context, const ReadSource& source) {
+  const GpuMetricsBlob& blob = card_of(context).blob();
+  const std::size_t field = counters_of(source.name, 0).front().field;
+  std::size_t dies = 0;
+  while (blob.of_die(field, dies)) ++dies;
+  const std::size_t share = dies / card_of(context).partition_count();
+  Residency::Counters counters;
+  if (share == 0 || share > counters.size()) return {};
+  for (std::size_t i = 0; i < share; ++i) counters[i] = {field, context.slice() * share + i};
+  return counted(context, counters);
 }
 
 // A link that the board lacks has all-ones instead of a count.

@@ -147,9 +147,12 @@ Reader blob_energy(files::Context& context, const ReadSource& source);
 /// the chip's own bits, if these are known.
 Reader throttle(files::Context& context, const ReadSource& source);
 
-/// Seconds during which the residency was active; see ThrottleResidency. Up to three: "gpu_metrics.a |
-/// gpu_metrics.b".
+/// Seconds by the counters of the firmware's cycles, "gpu_metrics.a | gpu_metrics.b"; see Residency. The
+/// number is the die, for fields that have one element for each.
 Reader residency(files::Context& context, const ReadSource& source);
+
+/// The same of the busiest die of a partition. As in the gauge, each partition has the same number of dies.
+Reader part_busy(files::Context& context, const ReadSource& source);
 
 /// Events of a kind, by place in kEvents; `unsupported` while the driver does not report any.
 Reader event_count(files::Context& context, const ReadSource& source);

@@ -301,40 +301,56 @@ std::optional<std::uint64_t> GpuMetricsBlob::raw(std::size_t field, std::size_t 
   return value == kAbsent ? std::nullopt : std::optional(value);
 }
 
-Sample ThrottleResidency::advance(const GpuMetricsBlob& blob) noexcept {
+std::optional<std::uint64_t> GpuMetricsBlob::of_die(std::size_t field, std::size_t die) const noexcept {
+  const BlobPlace& place = places()[field];
+  if (status_ != ReadStatus::ok || place.count == 0) return std::nullopt;
+  for (std::size_t i = 0; i < std::size_t{place.count} * place.instances; ++i) {
+    const std::uint64_t value = bits_of(place, i % place.count, i / place.count);
+    if (value != kAbsent && die-- == 0) return value;
+  }
+  return std::nullopt;
+}
+
+Sample Residency::advance(const GpuMetricsBlob& blob) noexcept {
   if (blob.status() != ReadStatus::ok) return Sample::miss(blob.status());
   const std::optional<Reading> now = read(blob);
   if (!now) return Sample::miss(ReadStatus::unsupported);
-  total_ += throttled(blob, *now);
+  total_ += grown(blob, *now);
   last_ = now;
   return Sample::of(total_);
 }
 
-std::optional<ThrottleResidency::Reading> ThrottleResidency::read(const GpuMetricsBlob& blob) const noexcept {
+std::optional<Residency::Reading> Residency::read(const GpuMetricsBlob& blob) const noexcept {
   const std::optional<std::uint64_t> cycles = blob.raw(kCycles);
   const Sample clock = blob.value(kClock);
   if (!cycles || clock.status != ReadStatus::ok) return std::nullopt;
   Reading reading{*cycles, clock.value, {}};
-  for (std::size_t i = 0; i < kMaxFields; ++i) {
-    if (!fields_[i]) continue;
-    const std::optional<std::uint64_t> residency = blob.raw(*fields_[i]);
-    if (!residency) return std::nullopt;
-    reading.residencies[i] = *residency;
+  for (std::size_t i = 0; i < kMostCounters; ++i) {
+    if (counters_[i].field == kBlobFieldCount) continue;
+    const std::optional<std::uint64_t> count = blob.of_die(counters_[i].field, counters_[i].die);
+    if (!count) return std::nullopt;
+    reading.counts[i] = *count;
   }
   return reading;
 }
 
-// The firmware was restarted if its clock went back, or if a residency grew more than the cycles.
-double ThrottleResidency::throttled(const GpuMetricsBlob& blob, const Reading& now) const noexcept {
+// The firmware was restarted if its clock went back, or if a counter grew much more than the cycles. It
+// overshoots 100 % a little at full load.
+double Residency::grown(const GpuMetricsBlob& blob, const Reading& now) const noexcept {
+  constexpr double kFull = 100;
+  constexpr double kOvershoot = 2;
   if (!last_ || now.seconds <= last_->seconds) return 0;
-  const std::uint64_t cycles = growth(last_->cycles, now.cycles, blob.bits(kCycles));
-  std::uint64_t longest = 0;
-  for (std::size_t i = 0; i < kMaxFields; ++i) {
-    if (!fields_[i]) continue;
-    longest = std::max(longest, growth(last_->residencies[i], now.residencies[i], blob.bits(*fields_[i])));
+  const auto cycles = static_cast<double>(growth(last_->cycles, now.cycles, blob.bits(kCycles)));
+  double share = 0;
+  for (std::size_t i = 0; i < kMostCounters; ++i) {
+    const std::size_t field = counters_[i].field;
+    if (field == kBlobFieldCount) continue;
+    const double whole = cycles * (fields::kAll[field].unit == BlobUnit::percent ? kFull : 1);
+    share = std::max(share,
+                     static_cast<double>(growth(last_->counts[i], now.counts[i], blob.bits(field))) / whole);
   }
-  if (cycles == 0 || longest > cycles) return 0;
-  return (now.seconds - last_->seconds) * static_cast<double>(longest) / static_cast<double>(cycles);
+  const bool is_possible = cycles > 0 && share <= kOvershoot;
+  return is_possible ? (now.seconds - last_->seconds) * std::min(share, 1.0) : 0;
 }
 
 }  // namespace gpumeter::amd

@@ -203,8 +203,10 @@ inline constexpr Group kGroups[] = {
     {percent, uncertain, "average_gfx_activity average_mm_activity"},
     {percent, none, "average_umc_activity vcn_activity jpeg_activity gfx_busy_inst vcn_busy jpeg_busy"},
     {none, uncertain, "average_vcn_activity average_ipu_activity average_core_c0_activity"},
-    {none, none, "gfx_activity_acc mem_activity_acc gfx_busy_acc gfx_below_host_limit_acc gfx_below_host_limit_ppt_acc "
-     "gfx_below_host_limit_thm_acc gfx_low_utilization_acc gfx_below_host_limit_total_acc"},
+    // Added up in each cycle of the firmware: percentages (SMU_MUNIT_PERCENT), or 1 for a cycle.
+    {percent, none, "gfx_activity_acc mem_activity_acc gfx_busy_acc"},
+    {none, none, "gfx_below_host_limit_acc gfx_below_host_limit_ppt_acc gfx_below_host_limit_thm_acc "
+     "gfx_low_utilization_acc gfx_below_host_limit_total_acc"},
 
     // Power. The socket power of an APU is in W or mW, depending on the firmware (renoir_ppt.c); its rails
     // are in mW. Before 1.4 the unit of energy_accumulator depends on the chip.
@@ -385,6 +387,10 @@ class GpuMetricsBlob {
   /// The raw element, in any unit; nullopt if it is all-ones or missing.
   std::optional<std::uint64_t> raw(std::size_t field, std::size_t element = 0) const noexcept;
 
+  /// The same of a die, by its place among the elements that are filled, in all partitions. Dies that the
+  /// chip lacks are all-ones.
+  std::optional<std::uint64_t> of_die(std::size_t field, std::size_t die) const noexcept;
+
   /// Width of an element in bits, at which a counter wraps.
   int bits(std::size_t field) const noexcept { return 8 * places()[field].width; }
 
@@ -450,21 +456,27 @@ constexpr double to_base(double value, BlobUnit unit) noexcept {
   return value;
 }
 
-/// Time under throttling as MI300 and later count it (gpu_metrics 1.6 on). In each of its cycles the firmware
-/// adds 1 to accumulation_counter, and 1 to each residency that is active in it. The throttled share of the
-/// time between two reads, by the firmware's clock, is
+/// Time in a state as MI300 and later count it (gpu_metrics 1.6 on). In each of its cycles the firmware adds
+/// 1 to accumulation_counter, 1 to each residency that is active in it, and the present percentage to each
+/// activity. The share of the time between two reads, by the firmware's clock, is
 ///
-///   growth of the residency / growth of accumulation_counter
+///   growth of the residency / growth of accumulation_counter (of an activity: a hundredth of that)
 ///
-/// AMD's tools show the same share as "violation". With several residencies, the one with the largest growth
-/// counts. Their overlap is unknown, so this is the minimum during which any of them was active. One thread.
-class ThrottleResidency {
+/// AMD's tools show the share of a limit as "violation"; its RDC divides an activity by the firmware's
+/// milliseconds. With several counters, the one with the largest growth counts. Their overlap is unknown, so
+/// this is the minimum during which any of them was active. One thread.
+class Residency {
  public:
-  static constexpr std::size_t kMaxFields = 3;
-  using Fields = std::array<std::optional<std::size_t>, kMaxFields>;
+  /// A field, and the die of a field that has one element for each. Unused: the default.
+  struct Counter {
+    std::size_t field = kBlobFieldCount;
+    std::size_t die = 0;
+  };
+  static constexpr std::size_t kMostCounters = 4;  // the dies of half a card
+  using Counters = std::array<Counter, kMostCounters>;
 
-  ThrottleResidency() = default;
-  explicit ThrottleResidency(const Fields& fields) : fields_(fields) {}
+  Residency() = default;
+  explicit Residency(const Counters& counters) : counters_(counters) {}
 
   /// Seconds since the first call. `unsupported` if the table lacks a part of it.
   Sample advance(const GpuMetricsBlob& blob) noexcept;
@@ -476,12 +488,12 @@ class ThrottleResidency {
   struct Reading {
     std::uint64_t cycles = 0;
     double seconds = 0;
-    std::array<std::uint64_t, kMaxFields> residencies{};
+    std::array<std::uint64_t, kMostCounters> counts{};
   };
   std::optional<Reading> read(const GpuMetricsBlob& blob) const noexcept;
-  double throttled(const GpuMetricsBlob& blob, const Reading& now) const noexcept;
+  double grown(const GpuMetricsBlob& blob, const Reading& now) const noexcept;
 
-  Fields fields_;
+  Counters counters_{};
   std::optional<Reading> last_;
   double total_ = 0;
 };

@@ -46,7 +46,10 @@ constexpr Derived kMemoryBusy = averaged(catalog::memory_controller_busy_seconds
 constexpr auto kRows = std::to_array<Row>({
     {&catalog::suspended, {}, {asleep, "power/runtime_status"}, 1, fast, {}, kNeverWakes},
 
-    // The driver averages all of these: over about a second on most chips, over less on some.
+    // Counters of MI300 and later precede the rows whose integral would be the same series; see Residency. The
+    // driver averages the gauges: over about a second on most chips, over less on some.
+    {&catalog::busy_seconds, {}, {residency, "gpu_metrics.gfx_activity_acc"}, 1, fast, {}, kPositive},
+    {&catalog::memory_controller_busy_seconds, {}, {residency, "gpu_metrics.mem_activity_acc"}, 1, fast, {}, kPositive},
     {&catalog::utilization, {}, {busy, "gpu_busy_percent"}, kPercent, fast, kBusy.with(kUtilizationExtremes), kRatio},
     {&catalog::utilization, {}, blob("gpu_metrics.average_gfx_activity"), 1, fast, kBusy.with(kUtilizationExtremes), kRatio},
     {&catalog::busy_seconds, {}, {clients_busy, kClientFiles, kBusiestClass}, 1, fast, {}, kOfClients},
@@ -184,6 +187,7 @@ constexpr auto kFirmwareRows = std::to_array<Row>({
     {&catalog::engine_utilization, {"engine", "decode"}, blob_highest("gpu_metrics.vcn_busy"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "jpeg"}, blob_highest("gpu_metrics.jpeg_activity"), 1, fast, kEngineBusy, kRatio},
     {&catalog::engine_utilization, {"engine", "jpeg"}, blob_highest("gpu_metrics.jpeg_busy"), 1, fast, kEngineBusy, kRatio},
+    {&catalog::memory_bandwidth_utilization_seconds, {}, {residency, "gpu_metrics.mem_activity_acc"}, 1, fast, {}, kPositive},
     {&catalog::memory_bandwidth_utilization, {}, {dram_bandwidth, "gpu_metrics.average_umc_activity"}, 1, fast, averaged(catalog::memory_bandwidth_utilization_seconds), kRatio},
     {&catalog::peak_memory_bandwidth, {}, blob("gpu_metrics.mem_max_bandwidth"), 1, slow, {}, kBandwidth},
 
@@ -193,8 +197,8 @@ constexpr auto kFirmwareRows = std::to_array<Row>({
     {&catalog::interconnect_links, {"kind", "xgmi"}, {xgmi_links, "gpu_metrics.xgmi_link_status", 0b11}, 1, slow, {}, kPositive},
     {&catalog::interconnect_links_up, {"kind", "xgmi"}, {xgmi_links, "gpu_metrics.xgmi_link_status", 0b10}, 1, slow, {}, kPositive},
 
-    // Residencies of MI300 and later, which replace the bits; see ThrottleResidency. They precede the rows of
-    // the bits, whose integral would be the same series.
+    // Residencies of MI300 and later, which replace the bits. They precede the rows of the bits, whose integral
+    // would be the same series.
     {&catalog::throttle_seconds, {"cause", "power"}, {residency, "gpu_metrics.ppt_residency_acc"}, 1, fast, {}, kPositive},
     {&catalog::throttle_seconds, {"cause", "thermal"}, {residency, "gpu_metrics.socket_thm_residency_acc | gpu_metrics.vr_thm_residency_acc | gpu_metrics.hbm_thm_residency_acc"}, 1, fast, {}, kPositive},
     {&catalog::throttle_seconds, {"cause", "hardware"}, {residency, "gpu_metrics.prochot_residency_acc"}, 1, fast, {}, kPositive},
@@ -205,6 +209,32 @@ constexpr auto kFirmwareRows = std::to_array<Row>({
     {&catalog::throttle_reason_seconds, {"cause", "hardware", "reason", "prochot"}, {residency, "gpu_metrics.prochot_residency_acc"}, 1, fast, {}, kPositive},
 });
 // clang-format on
+
+// Per compute die, how long its clock was below the limit that the host had set. Version 1.7 has no causes.
+struct ClockLoss {
+  const MetricDescriptor* family;
+  std::string_view cause, field;
+};
+constexpr ClockLoss kClockLosses[] = {
+    {&catalog::clock_below_limit_seconds, "", "gpu_metrics.gfx_below_host_limit_total_acc"},
+    {&catalog::clock_below_limit_seconds, "", "gpu_metrics.gfx_below_host_limit_acc"},
+    {&catalog::clock_below_limit_cause_seconds, "power", "gpu_metrics.gfx_below_host_limit_ppt_acc"},
+    {&catalog::clock_below_limit_cause_seconds, "thermal", "gpu_metrics.gfx_below_host_limit_thm_acc"},
+    {&catalog::clock_below_limit_cause_seconds, "low_utilization", "gpu_metrics.gfx_low_utilization_acc"},
+};
+constexpr std::string_view kDies[] = {"0", "1", "2", "3", "4", "5", "6", "7"};  // kgd_pp_interface.h, MAX_XCC
+
+consteval auto clock_loss_rows() {
+  std::array<Row, std::size(kClockLosses) * std::size(kDies)> rows{};
+  auto* end = rows.data();
+  for (const ClockLoss& loss : kClockLosses) {
+    for (std::size_t die = 0; die < std::size(kDies); ++die) {
+      const LabelSet labels("xcd", kDies[die], loss.cause.empty() ? "" : "cause", loss.cause);
+      *end++ = {loss.family, labels, {residency, loss.field, die}, 1, fast, {}, kPositive};
+    }
+  }
+  return rows;
+}
 
 // Error counts of the card's blocks (RAS), since the driver was loaded.
 
@@ -350,6 +380,7 @@ constexpr auto kKfdRows = std::to_array<Row>({
 
 // Memory bandwidth is omitted: for each partition the topology has the width of the whole card.
 constexpr auto kPartitionRows = std::to_array<Row>({
+    {&catalog::partition_busy_seconds, {}, {part_busy, "gpu_metrics.gfx_busy_acc"}, 1, Tier::fast, {}, kPositive},
     {&catalog::partition_utilization, {}, part_highest("gpu_metrics.gfx_busy_inst"), 1, Tier::fast, instantaneous(catalog::partition_busy_seconds), kRatio},
     {&catalog::partition_engine_utilization, {"engine", "decode"}, part_highest("gpu_metrics.vcn_busy"), 1, Tier::fast, averaged(catalog::partition_engine_busy_seconds), kRatio},
     {&catalog::partition_engine_utilization, {"engine", "jpeg"}, part_highest("gpu_metrics.jpeg_busy"), 1, Tier::fast, averaged(catalog::partition_engine_busy_seconds), kRatio},
@@ -361,9 +392,9 @@ constexpr auto kPartitionRows = std::to_array<Row>({
 // clang-format on
 
 // Fallbacks follow the rows that they replace.
-constexpr auto kTable =
-    joined(kRows, kFirmwareRows, kCauseRows, kReasonRows, ras_rows(), aer_rows(), kSysfsRows, kKfdRows,
-           kModeRows, kPcieEventRows, kEventRows, kLinkReceivedRows, kLinkTransmittedRows, kLinkUpRows);
+constexpr auto kTable = joined(kRows, kFirmwareRows, clock_loss_rows(), kCauseRows, kReasonRows, ras_rows(),
+                               aer_rows(), kSysfsRows, kKfdRows, kModeRows, kPcieEventRows, kEventRows,
+                               kLinkReceivedRows, kLinkTransmittedRows, kLinkUpRows);
 static_assert(valid_table(kTable));
 static_assert(valid_table(kPartitionRows));
 

@@ -35,7 +35,7 @@ inline constexpr auto mode = gauge("gpu_mode", "", "1 for the active state of ea
 
 // Utilisation
 inline constexpr auto utilization = gauge("gpu_utilization_ratio", "ratio", "Share of time in which at least one kernel or engine job was resident, as last averaged by the driver.");
-inline constexpr auto busy_seconds = counter("gpu_busy_seconds_total", "seconds", "Time in which at least one kernel or engine job was resident, in seconds. NVIDIA: utilization.gpu, from the driver's sample buffer; AMD: gpu_busy_percent of the SMU, or gfx_activity; Intel: the busiest engine; other drivers: the busiest class of engines.");
+inline constexpr auto busy_seconds = counter("gpu_busy_seconds_total", "seconds", "Time in which at least one kernel or engine job was resident, in seconds. NVIDIA: utilization.gpu, from the driver's sample buffer; AMD: the accumulated gfx_activity from MI300 on, otherwise gpu_busy_percent or gfx_activity of the SMU; Intel: the busiest engine; other drivers: the busiest class of engines.");
 inline constexpr auto engine_utilization = gauge("gpu_engine_utilization_ratio", "ratio", "Share of time in which an engine was busy, by engine.");
 inline constexpr auto engine_busy_seconds = counter("gpu_engine_busy_seconds_total", "seconds", "Time in which an engine was busy, in seconds, by engine.");
 inline constexpr auto gt_idle_seconds = counter("gpu_gt_idle_seconds_total", "seconds", "Time in which a graphics tile (GT) was powered down by its own idle control (Intel RC6, C6), in seconds, by gt. The complement is an upper bound of busy time, not busy time.", kFullPageOnly);
@@ -111,6 +111,8 @@ inline constexpr auto throttle_reason_seconds = counter("gpu_throttle_reason_sec
 inline constexpr auto pcie_link_generation = gauge("gpu_pcie_link_generation", "", "Current PCIe generation of the card's upstream link; lower when idle.");
 inline constexpr auto pcie_link_lanes = gauge("gpu_pcie_link_lanes", "", "Current PCIe lanes of the card's upstream link.");
 inline constexpr auto pcie_link_max_generation = gauge("gpu_pcie_link_max_generation", "", "Maximum PCIe generation of the link.");
+inline constexpr auto clock_below_limit_seconds = counter("gpu_clock_below_limit_seconds_total", "seconds", "Time in which the graphics clock of a compute die was below the limit set by the host, in seconds, by xcd. AMD MI300 and later.", kFullPageOnly);
+inline constexpr auto clock_below_limit_cause_seconds = counter("gpu_clock_below_limit_cause_seconds_total", "seconds", "Part of gpu_clock_below_limit_seconds_total due to a cause, in seconds, by xcd and cause. Causes may overlap.", kFullPageOnly);
 inline constexpr auto pcie_link_max_lanes = gauge("gpu_pcie_link_max_lanes", "", "Maximum PCIe lanes of the link.");
 inline constexpr auto pcie_received_bytes = counter("gpu_pcie_received_bytes_total", "bytes", "Bytes received over PCIe.");
 inline constexpr auto pcie_transmitted_bytes = counter("gpu_pcie_transmitted_bytes_total", "bytes", "Bytes transmitted over PCIe.");

@@ -99,7 +99,7 @@ constexpr Subject kSubjects[] = {
     {"Power and energy", "gpu_power_* gpu_energy_* gpu_rail_* gpu_voltage_*"},
     {"Temperature and cooling", "gpu_temperature_* gpu_fan_*"},
     {"Clocks and peak rates", "gpu_clock_* gpu_performance_* gpu_peak_*"},
-    {"Throttling", "gpu_throttle*"},
+    {"Throttling", "gpu_throttle* gpu_clock_below_*"},
     {"PCI Express and links", "gpu_pcie_* gpu_interconnect_* gpu_link_* gpu_fabric_* gpu_topology_*"},
     {"Errors and events", "gpu_memory_errors* gpu_memory_lifetime_* gpu_memory_unrepairable* gpu_hardware_* gpu_retired_* gpu_remapped_* gpu_row_* gpu_sram_* gpu_bank_* gpu_repair_* gpu_xid_* gpu_events* gpu_operational_* gpu_recovery_*"},
     {"Health", "gpu_health* gpu_advisory*"},

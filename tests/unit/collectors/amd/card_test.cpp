@@ -175,6 +175,84 @@ TEST(BlobReaders, ResidenciesGiveSecondsAndNoBits) {
             "gpu_throttle_seconds_total{cause=\"thermal\"} 0.1\n");
 }
 
+/// A table of the firmware after so many seconds of it, with 1000 cycles each.
+FakeBlob blob_at(std::uint64_t seconds, int content) {
+  return FakeBlob(1, content)
+      .set("firmware_timestamp", seconds * 100'000'000)
+      .set("accumulation_counter", seconds * 1000);
+}
+
+TEST(BlobReaders, BusyTimeIsCountedByTheFirmware) {
+  const auto at = [](std::uint64_t seconds, std::uint64_t gfx, std::uint64_t memory) {
+    return blob_at(seconds, 6)
+        .set("average_gfx_activity", 99)
+        .set("average_umc_activity", 46)
+        .set("gfx_activity_acc", gfx)
+        .set("mem_activity_acc", memory)
+        .bytes();
+  };
+  BlobCard card("74A1", at(1, 0xffffffff - 50000, 0));
+  const auto seconds = [&card](const std::string& bytes) {
+    card.write(bytes);
+    card.pass();
+    return card.text(
+        {"gpu_utilization", "gpu_memory_bandwidth_utilization_ratio", "gpu_memory_controller_u"});
+  };
+  const auto text = [](const std::string& gfx, const std::string& memory) {
+    return "gpu_busy_seconds_total " + gfx + "\ngpu_memory_bandwidth_utilization_seconds_total " + memory +
+           "\ngpu_memory_controller_busy_seconds_total " + memory + "\n";
+  };
+  EXPECT_EQ(seconds(at(3, 29999, 50000)), text("0.8", "0.5"));  // the first wraps at 32 bits
+  EXPECT_EQ(seconds(at(1, 5000, 70)), text("0.8", "0.5"));      // the card was reset
+  EXPECT_EQ(seconds(at(2, 105000, 70)), text("1.8", "0.5"));
+}
+
+TEST(BlobReaders, BusyTimeWithoutTheFirmwaresCyclesIsIntegrated) {
+  for (const auto& [device, content] :
+       {std::pair("740F", 3), std::pair("74A1", 5)}) {  // MI210, an older MI300X
+    const auto at = [content = content](std::uint64_t seconds) {
+      return FakeBlob(1, content)
+          .set("firmware_timestamp", seconds * 100'000'000)
+          .set("average_gfx_activity", 40)
+          .set("gfx_activity_acc", seconds * 90000)
+          .bytes();
+    };
+    BlobCard card(device, at(1));
+    card.write(at(2));
+    card.pass();
+    EXPECT_EQ(card.text({"gpu_utilization"}), "gpu_busy_seconds_total 0.4\n") << device;
+  }
+}
+
+TEST(BlobReaders, EachDieHasTheTimeBelowItsClockLimit) {
+  const auto at = [](std::uint64_t seconds, std::uint64_t lost) {
+    FakeBlob blob = blob_at(seconds, 8);
+    for (std::size_t part = 0; part < 2; ++part) {
+      blob.set("gfx_below_host_limit_ppt_acc", part * lost, 0, part)
+          .set("gfx_below_host_limit_thm_acc", 0, 0, part)
+          .set("gfx_low_utilization_acc", lost / 2, 0, part)
+          .set("gfx_below_host_limit_total_acc", lost, 0, part);
+    }
+    return blob.bytes();
+  };
+  BlobCard card("74A1", at(1, 0));
+  card.write(at(2, 500));
+  card.pass();
+  EXPECT_EQ(card.text(),
+            "gpu_clock_below_limit_cause_seconds_total{xcd=\"0\",cause=\"low_utilization\"} 0.25\n"
+            "gpu_clock_below_limit_cause_seconds_total{xcd=\"0\",cause=\"power\"} 0\n"
+            "gpu_clock_below_limit_cause_seconds_total{xcd=\"0\",cause=\"thermal\"} 0\n"
+            "gpu_clock_below_limit_cause_seconds_total{xcd=\"1\",cause=\"low_utilization\"} 0.25\n"
+            "gpu_clock_below_limit_cause_seconds_total{xcd=\"1\",cause=\"power\"} 0.5\n"
+            "gpu_clock_below_limit_cause_seconds_total{xcd=\"1\",cause=\"thermal\"} 0\n"
+            "gpu_clock_below_limit_seconds_total{xcd=\"0\"} 0.5\n"
+            "gpu_clock_below_limit_seconds_total{xcd=\"1\"} 0.5\n");
+  BlobCard older("74A1", blob_at(1, 7).set("gfx_below_host_limit_acc", 0, 0, 0).bytes());
+  older.write(blob_at(3, 7).set("gfx_below_host_limit_acc", 500, 0, 0).bytes());
+  older.pass();
+  EXPECT_EQ(older.text(), "gpu_clock_below_limit_seconds_total{xcd=\"0\"} 0.5\n");
+}
+
 TEST(LevelTest, OfAListWithAMark) {
   constexpr std::string_view kLevels = "0: 96Mhz \n1: 456Mhz *\n2: 772Mhz \n3: 1218Mhz \n";
   EXPECT_EQ(highest_level(kLevels), 1218);

@@ -407,10 +407,11 @@ TEST(GpuMetricsBlob, RefusesTheInvalidCapture) {
 constexpr std::size_t kPpt = blob_field("ppt_residency_acc");
 constexpr std::size_t kSocket = blob_field("socket_thm_residency_acc");
 constexpr std::size_t kHbm = blob_field("hbm_thm_residency_acc");
+constexpr std::size_t kActivity = blob_field("gfx_activity_acc");
 constexpr std::uint64_t kSecond = 100'000'000;  // of 10 ns
 
 struct Counts {
-  std::uint64_t time, cycles, ppt = 0, socket = 0, hbm = 0;
+  std::uint64_t time, cycles, ppt = 0, socket = 0, hbm = 0, activity = 0;
 };
 
 GpuMetricsBlob blob_of(const Counts& counts) {
@@ -420,43 +421,78 @@ GpuMetricsBlob blob_of(const Counts& counts) {
                                 .set("ppt_residency_acc", counts.ppt)
                                 .set("socket_thm_residency_acc", counts.socket)
                                 .set("hbm_thm_residency_acc", counts.hbm)
+                                .set("gfx_activity_acc", counts.activity)
                                 .bytes();
   GpuMetricsBlob blob;
   blob.parse(bytes);
   return blob;
 }
 
-TEST(ThrottleResidency, IsTheShareOfTheFirmwaresCyclesTimesItsTime) {
-  ThrottleResidency residency({kPpt, {}, {}});
+TEST(Residency, IsTheShareOfTheFirmwaresCyclesTimesItsTime) {
+  Residency residency({{{kPpt}}});
   EXPECT_EQ(residency.advance(blob_of({5 * kSecond, 1000, 700})).value, 0);
   EXPECT_EQ(residency.advance(blob_of({7 * kSecond, 3000, 1200})).value, 0.5);  // 500 of 2000 cycles in 2 s
   EXPECT_EQ(residency.advance(blob_of({7 * kSecond, 3000, 1200})).value, 0.5);  // the same table again
   EXPECT_EQ(residency.advance(blob_of({8 * kSecond, 4000, 2200})).value, 1.5);
 }
 
-TEST(ThrottleResidency, OfSeveralTheOneThatGrewMostCounts) {
-  ThrottleResidency residency({kSocket, kHbm, {}});
+TEST(Residency, OfSeveralTheOneThatGrewMostCounts) {
+  Residency residency({{{kSocket}, {kHbm}}});
   residency.advance(blob_of({1 * kSecond, 0}));
   EXPECT_EQ(residency.advance(blob_of({2 * kSecond, 1000, 0, 250, 500})).value, 0.5);
   EXPECT_EQ(residency.advance(blob_of({3 * kSecond, 2000, 0, 1250, 500})).value, 1.5);
 }
 
-TEST(ThrottleResidency, CountersOf32BitsWrap) {
-  ThrottleResidency residency({kPpt, {}, {}});
+TEST(Residency, CountersOf32BitsWrap) {
+  Residency residency({{{kPpt}}});
   residency.advance(blob_of({1 * kSecond, 0xffffff00, 0xfffffff0}));
   EXPECT_EQ(residency.advance(blob_of({2 * kSecond, 0x100, 0xf0})).value, 0.5);
 }
 
-TEST(ThrottleResidency, AFirmwareThatStartedAnewAddsNothing) {
-  ThrottleResidency residency({kPpt, {}, {}});
+TEST(Residency, AFirmwareThatStartedAnewAddsNothing) {
+  Residency residency({{{kPpt}}});
   residency.advance(blob_of({9 * kSecond, 9000, 500}));
   EXPECT_EQ(residency.advance(blob_of({1 * kSecond, 1000, 800})).value, 0);  // the firmware's clock went back
   EXPECT_EQ(residency.advance(blob_of({2 * kSecond, 2000, 1300})).value, 0.5);
   EXPECT_EQ(residency.advance(blob_of({3 * kSecond, 2100, 1600})).value, 0.5);  // more than all cycles
 }
 
-TEST(ThrottleResidency, WithoutAllOfItThereIsNone) {
-  ThrottleResidency residency({kPpt, {}, {}});
+// The cases that AMD's RDC is tested with (rocm-systems, MemCurBandwidthTest), whose cycles are milliseconds.
+TEST(Residency, AnActivityIsPercentOfEachCycle) {
+  Residency residency({{{kActivity}}});
+  residency.advance(blob_of({.time = 0 * kSecond, .cycles = 0, .activity = 0}));
+  EXPECT_EQ(residency.advance(blob_of({.time = 1 * kSecond, .cycles = 1000, .activity = 1000})).value, 0.01);
+  residency = Residency({{{kActivity}}});
+  residency.advance(blob_of({.time = kSecond / 2, .cycles = 500, .activity = 100000}));
+  EXPECT_EQ(residency.advance(blob_of({.time = 5 * kSecond / 2, .cycles = 2500, .activity = 140000})).value,
+            0.4);
+  EXPECT_EQ(residency.advance(blob_of({.time = 5 * kSecond / 2, .cycles = 2500, .activity = 149999})).value,
+            0.4);
+  EXPECT_EQ(residency.advance(blob_of({.time = 6 * kSecond / 2, .cycles = 3000, .activity = 100})).value,
+            0.4);
+}
+
+TEST(Residency, AnActivityMayOvershootAndDoesNotCountBeyondTheTime) {
+  Residency residency({{{kActivity}}});
+  residency.advance(blob_of({.time = 1 * kSecond, .cycles = 1000, .activity = 0xffff0000}));
+  EXPECT_EQ(residency.advance(blob_of({.time = 2 * kSecond, .cycles = 2000, .activity = 0xffff0000 + 101000}))
+                .value,
+            1);
+}
+
+TEST(GpuMetricsBlob, DiesAreThoseThatTheChipHas) {
+  constexpr std::size_t kLow = blob_field("gfx_low_utilization_acc");
+  GpuMetricsBlob blob;
+  blob.parse(
+      FakeBlob(1, 8).set("gfx_low_utilization_acc", 7, 0, 0).set("gfx_low_utilization_acc", 9, 0, 3).bytes());
+  EXPECT_EQ(blob.of_die(kLow, 0), 7);
+  EXPECT_EQ(blob.of_die(kLow, 1), 9);
+  EXPECT_EQ(blob.of_die(kLow, 2), std::nullopt);
+  EXPECT_EQ(blob.of_die(blob_field("gfx_below_host_limit_acc"), 0), std::nullopt);  // of 1.7
+}
+
+TEST(Residency, WithoutAllOfItThereIsNone) {
+  Residency residency({{{kPpt}}});
   GpuMetricsBlob blob;
   EXPECT_EQ(residency.advance(blob).status, ReadStatus::unsupported);
   blob.parse(FakeBlob(1, 6).set("ppt_residency_acc", 1).bytes());

@@ -68,6 +68,30 @@ TEST_F(AmdPartitionsTest, EachHasItsOwnDies) {
             "gpu_partition_utilization_ratio{partition=\"dpx:1\"} 0.8\n");
 }
 
+TEST_F(AmdPartitionsTest, TheFirmwaresCyclesGiveTheTimeOfTheBusiestDie) {
+  const auto at = [](std::uint64_t seconds, std::uint64_t first, std::uint64_t second, std::uint64_t third) {
+    return FakeBlob(1, 8)
+        .set("num_partition", 2)
+        .set("firmware_timestamp", seconds * 100'000'000)
+        .set("accumulation_counter", seconds * 1000)
+        .set("gfx_busy_acc", first, 0, 0)
+        .set("gfx_busy_acc", second, 1, 0)
+        .set("gfx_busy_acc", third, 0, 1)
+        .set("gfx_busy_acc", 0, 1, 1)
+        .bytes();
+  };
+  divide("DPX\n");
+  write("gpu_metrics", at(1, 0, 0, 0));
+  attach();
+  partitions(seconds(0));
+  write("gpu_metrics", at(3, 50000, 80000, 200000));
+  EXPECT_EQ(partitions(seconds(2)),
+            "gpu_partition_busy_seconds_total{partition=\"dpx:0\"} 0.8\n"
+            "gpu_partition_busy_seconds_total{partition=\"dpx:1\"} 2\n"
+            "gpu_partition_info{partition=\"dpx:0\",profile=\"dpx\",memory_profile=\"nps1\"} 1\n"
+            "gpu_partition_info{partition=\"dpx:1\",profile=\"dpx\",memory_profile=\"nps1\"} 1\n");
+}
+
 TEST_F(AmdPartitionsTest, OfTheTableThatDescribesItselfEachHasItsShareOfTheDies) {
   constexpr unsigned kDies = 40;
   constexpr unsigned kPartitions = 38;

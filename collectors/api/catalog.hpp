@@ -97,6 +97,11 @@ inline constexpr auto fan_rpm = gauge("gpu_fan_speed_rpm", "rpm", "Fan speed in 
 inline constexpr auto clock = gauge("gpu_clock_hertz", "hertz", "Clock frequency in hertz, by clock.");
 inline constexpr auto clock_max = gauge("gpu_clock_max_hertz", "hertz", "Maximum clock frequency in hertz, by clock.");
 inline constexpr auto clock_customer_boost = gauge("gpu_clock_customer_boost_hertz", "hertz", "Maximum boost clock frequency that is set for the customer's cards, in hertz, by clock.", kFullPageOnly);
+inline constexpr auto cycles = counter("gpu_cycles_total", "", "Cycles of the multiprocessors' clock over observed time. rate() of this / rate(gpu_observed_seconds_total) is the exact mean clock. NVIDIA: Hopper and newer with driver 595.");
+inline constexpr auto active_cycles = counter("gpu_active_cycles_total", "", "Cycles with resident work, averaged over all multiprocessors; part of gpu_cycles_total.", kFullPageOnly);
+inline constexpr auto pipe_cycles = counter("gpu_pipe_cycles_total", "", "Cycles in which a pipe was active, averaged over all multiprocessors, by pipe; part of gpu_cycles_total.", kFullPageOnly);
+inline constexpr auto tensor_cycles = counter("gpu_tensor_cycles_total", "", "Cycles with tensor instructions, averaged over all multiprocessors, by kind as in gpu_tensor_active_ratio.", kFullPageOnly);
+inline constexpr auto tensor_peak_seconds = counter("gpu_tensor_peak_seconds_total", "seconds", "Time in seconds that the active cycles of the tensor cores take at the clock of gpu_peak_flops. rate() of this / rate(gpu_observed_seconds_total) is the used share of the peak (OFU). NVIDIA: gpu_pipe_cycles_total, before driver 595 the share of active cycles times the clock.");
 inline constexpr auto performance_state = gauge("gpu_performance_state", "", "Performance state; 0 is the fastest.", kFullPageOnly);
 inline constexpr auto peak_flops = gauge("gpu_peak_flops", "flops", "Peak dense compute rate in operations per second, by data type. source=table: from data sheets; formula: computed.", {Detail::Level::full, "dtype", "bf16"});
 inline constexpr auto peak_memory_bandwidth = gauge("gpu_peak_memory_bandwidth_bytes_per_second", "bytes_per_second", "Peak memory bandwidth in bytes per second.", kFullPageOnly);
@@ -106,13 +111,13 @@ inline constexpr auto throttled = gauge("gpu_throttled", "", "1 while any reason
 inline constexpr auto throttle_seconds = counter("gpu_throttle_seconds_total", "seconds", "Time in which any reason of the cause limited the clocks, in seconds; at most 1 s per second. rate() is the share of the time. Idle is not throttling.");
 inline constexpr auto throttle_reason_active = gauge("gpu_throttle_reason_active", "", "1 while the throttle reason is active; reason is the vendor's name.", kFullPageOnly);
 inline constexpr auto throttle_reason_seconds = counter("gpu_throttle_reason_seconds_total", "seconds", "Time in which the throttle reason was active, in seconds; reason is the vendor's name.");
+inline constexpr auto clock_below_limit_seconds = counter("gpu_clock_below_limit_seconds_total", "seconds", "Time in which the graphics clock of a compute die was below the limit set by the host, in seconds, by xcd. AMD MI300 and later.", kFullPageOnly);
+inline constexpr auto clock_below_limit_cause_seconds = counter("gpu_clock_below_limit_cause_seconds_total", "seconds", "Part of gpu_clock_below_limit_seconds_total due to a cause, in seconds, by xcd and cause. Causes may overlap.", kFullPageOnly);
 
 // PCI Express and other links
 inline constexpr auto pcie_link_generation = gauge("gpu_pcie_link_generation", "", "Current PCIe generation of the card's upstream link; lower when idle.");
 inline constexpr auto pcie_link_lanes = gauge("gpu_pcie_link_lanes", "", "Current PCIe lanes of the card's upstream link.");
 inline constexpr auto pcie_link_max_generation = gauge("gpu_pcie_link_max_generation", "", "Maximum PCIe generation of the link.");
-inline constexpr auto clock_below_limit_seconds = counter("gpu_clock_below_limit_seconds_total", "seconds", "Time in which the graphics clock of a compute die was below the limit set by the host, in seconds, by xcd. AMD MI300 and later.", kFullPageOnly);
-inline constexpr auto clock_below_limit_cause_seconds = counter("gpu_clock_below_limit_cause_seconds_total", "seconds", "Part of gpu_clock_below_limit_seconds_total due to a cause, in seconds, by xcd and cause. Causes may overlap.", kFullPageOnly);
 inline constexpr auto pcie_link_max_lanes = gauge("gpu_pcie_link_max_lanes", "", "Maximum PCIe lanes of the link.");
 inline constexpr auto pcie_received_bytes = counter("gpu_pcie_received_bytes_total", "bytes", "Bytes received over PCIe.");
 inline constexpr auto pcie_transmitted_bytes = counter("gpu_pcie_transmitted_bytes_total", "bytes", "Bytes transmitted over PCIe.");

@@ -100,7 +100,7 @@ inline constexpr LabelMeaning kLabels[] = {
     {kOfRows, "engine", "video video_enhance", "Intel: codecs; conversion of video (VEBOX)"},
     {kOfRows, "engine", "bin cache_clean cpu", "Broadcom V3D: binning of triangles; flushes of caches; work that the kernel does for a queue"},
     {kOfRows, "pipe", "tensor fp64 fp32 fp16 int", "pipe that executes the instructions: tensor cores, or those of a data type"},
-    {"gpu_tensor* gpu_partition_tensor*", "kind", "", "class of tensor instructions; see gpu_tensor_active_ratio"},
+    {"gpu_tensor_active* gpu_tensor_cycles* gpu_partition_tensor*", "kind", "", "class of tensor instructions; see gpu_tensor_active_ratio"},
     {"gpu_gt_idle_seconds_total", "gt", "", "index of the graphics tile"},
     {"gpu_video_*", "session", "encode capture", ""},
     {kOfRows, "window", "", "the time before the sample: 1m"},

@@ -70,6 +70,7 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
 void NvidiaContext::close() noexcept {
   stop_listening();
   close_sources();
+  cycle_unit_ = 0;
 }
 
 void NvidiaContext::listen(const std::string& uuid) {
@@ -117,7 +118,8 @@ void NvidiaContext::close_sources() noexcept {
 }
 
 bool NvidiaContext::has_more(Nanoseconds now) noexcept try {
-  bool has_changed = fabric_ != shown_fabric_ || events_->operational().size() != shown_kinds_ ||
+  bool has_changed = fabric_ != shown_fabric_ || cycle_unit_ != bound_cycle_unit_ ||
+                     events_->operational().size() != shown_kinds_ ||
                      (!options_.each_link && links_.has_changed());
   if ((!unsettled_.empty() || is_open_troubled_) && unsettled_.is_time(now)) {
     has_changed = unsettled_.look() || has_changed;
@@ -195,6 +197,9 @@ void NvidiaContext::find_constants(std::string_view driver) {
   const Facts facts = peak_facts(gpu().caller);
   peaks_ = peaks_of(facts);
   peak_bandwidth_ = memory_bandwidth_of(facts);
+  peak_clock_ = peak_clock_of(facts);
+  multiprocessors_ = multiprocessors_of(facts).value_or(0);
+  bound_cycle_unit_ = cycle_unit_;
   sensors_ = power_sensors(NvmlCaller(gpu().caller.session(), gpu().caller.device()), facts, driver);
 }
 

@@ -143,8 +143,8 @@ class NvidiaContext {
   std::span<const Partition> partitions() const noexcept { return partitions_; }
   void turn_to(std::size_t partition) noexcept { turned_to_ = partition + 1; }
 
-  // For BindsAgain: sources that could not be read at attach, a fabric that has registered since then, and
-  // links that have something to say since then.
+  // For BindsAgain: sources that could not be read at attach, a fabric that has registered since then, links
+  // that have something to say since then, and cycles whose unit is known since then.
 
   void end_binding() noexcept {}
   bool has_more(Nanoseconds now) noexcept;
@@ -177,6 +177,10 @@ class NvidiaContext {
   std::span<const Peak> peaks() const noexcept { return peaks_; }
   std::optional<double> peak_bandwidth() const noexcept { return peak_bandwidth_; }
   const PowerSensors& sensors() const noexcept { return sensors_; }
+  std::optional<double> peak_clock() const noexcept { return peak_clock_; }
+  double multiprocessors() const noexcept { return multiprocessors_; }  ///< 0: unknown
+  /// GPM's counts for one cycle of the GPU's clock; 0 until note_cycle_unit().
+  double cycle_unit() const noexcept { return cycle_unit_; }
   /// The host's memory, if it is the GPU's too (integrated GPUs: GB10, Thor); null if the GPU has its own.
   HostMemoryFile* unified_memory() noexcept { return unified_memory_ ? &*unified_memory_ : nullptr; }
   std::uint64_t event_types() const noexcept {
@@ -207,6 +211,7 @@ class NvidiaContext {
   void note_wide_bytes() noexcept { has_wide_bytes_ = true; }
   bool has_wide_bytes() const noexcept { return has_wide_bytes_; }
   void note_fabric(const nvml::FabricInfoV3& info) noexcept;
+  void note_cycle_unit(double counts) noexcept { cycle_unit_ = counts; }
 
  private:
   /// The fabric in which the GPU is registered.
@@ -257,7 +262,10 @@ class NvidiaContext {
   std::vector<Partition> partitions_;
   std::string mig_fingerprint_;
   std::vector<Peak> peaks_;
-  std::optional<double> peak_bandwidth_;
+  std::optional<double> peak_bandwidth_, peak_clock_;
+  double multiprocessors_ = 0;
+  double cycle_unit_ = 0;
+  double bound_cycle_unit_ = 0;  // as of the last open()
   PowerSensors sensors_;
   std::array<FieldBatch, kTiers.size()> fields_;
   std::vector<std::shared_ptr<SampleBuffer>> buffers_;

@@ -271,20 +271,6 @@ std::optional<int> memory_numa_node(NvmlCaller& gpu) {
   return static_cast<int>(*node);
 }
 
-/// Streaming multiprocessors: the cores divided by the cores of one multiprocessor of this compute capability
-/// (CUDA C++ programming guide, "Compute Capabilities"). nullopt if that number is unknown.
-std::optional<int> multiprocessors(const Facts& facts) {
-  const int capability = facts.cc_major * 10 + facts.cc_minor;
-  const unsigned per = capability >= 86   ? 128
-                       : capability >= 70 ? 64
-                       : capability == 60 ? 64
-                       : capability >= 50 ? 128
-                       : capability >= 30 ? 192
-                                          : 0;
-  if (per == 0 || facts.cores == 0) return std::nullopt;
-  return static_cast<int>(facts.cores / per);
-}
-
 constexpr unsigned kTotalEnergy = 83;    // NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION
 constexpr unsigned kThrottlePower = 74;  // NVML_FI_DEV_PERF_POLICY_POWER
 
@@ -363,7 +349,7 @@ std::optional<DeviceInfo> identify(NvmlCaller& gpu, unsigned index) {
     info.compute_capability = std::to_string(facts.cc_major) + "." + std::to_string(facts.cc_minor);
   info.vendor_index = std::to_string(index);
   info.minor = text(number_of<&F::nvmlDeviceGetMinorNumber>(gpu));
-  info.compute_units = multiprocessors(facts);
+  info.compute_units = multiprocessors_of(facts);
   info.memory_numa_node = memory_numa_node(gpu);
   info.linked_to = link_peers(gpu);
   info.partitioning = fingerprint(mig_instances(gpu));
@@ -406,6 +392,18 @@ Facts peak_facts(NvmlCaller& gpu) {
   if (gpu.call<&F::nvmlDeviceGetMaxClockInfo>(unsigned{nvml::kClockMemory}, &megahertz) == nvml::kSuccess)
     facts.max_memory_clock_hertz = megahertz * kMega;
   return facts;
+}
+
+std::optional<int> multiprocessors_of(const Facts& facts) noexcept {
+  const int capability = facts.cc_major * 10 + facts.cc_minor;
+  const unsigned per = capability >= 86   ? 128
+                       : capability >= 70 ? 64
+                       : capability == 60 ? 64
+                       : capability >= 50 ? 128
+                       : capability >= 30 ? 192
+                                          : 0;
+  if (per == 0 || facts.cores == 0) return std::nullopt;
+  return static_cast<int>(facts.cores / per);
 }
 
 std::vector<SourceReport> sources_of_gpu(const std::string& library, const DeviceInfo& info) {

@@ -44,6 +44,13 @@ std::vector<Peak> peaks_of(const Facts& card);
 /// Bytes per second.
 std::optional<double> memory_bandwidth_of(const Facts& card) noexcept;
 
+/// The clock in hertz at which the tensor cores have the peak of fp16. nullopt: the peak has no such clock.
+std::optional<double> peak_clock_of(const Facts& card) noexcept;
+
+/// Streaming multiprocessors: the cores divided by the cores of one multiprocessor of this compute capability
+/// (CUDA C++ programming guide, "Compute Capabilities"). nullopt if that number is unknown.
+std::optional<int> multiprocessors_of(const Facts& card) noexcept;
+
 /// The sources of a GPU's power and energy: power.draw.average and power.draw.instant of nvidia-smi (fields
 /// 185 and 186), power.draw (nvmlDeviceGetPowerUsage), and the energy counter (field 83).
 enum class PowerSource : std::uint8_t { average, instant, usage, hardware };

@@ -70,24 +70,23 @@ constexpr Sheet kSheets[] = {
     {"NVIDIA GeForce RTX 5090", {0x2b85}, {0, 104.8, 104.8, 209.5, 209.5, 419, 838, 1676}, 1792},
 };
 
-/// By compute capability (10 x major + minor): cores of a multiprocessor, and its dense fp16 operations per clock with
-/// the tensor cores. The others are multiples of that: tf32 1/2, fp8 and int8 2, fp4 4.
+/// By compute capability (10 x major + minor): dense fp16 operations of a multiprocessor's tensor cores per clock. The
+/// others are multiples of that: tf32 1/2, fp8 and int8 2, fp4 4.
 struct Chip {
   int capability;
-  unsigned cores;
   double fp16;
   bool tf32, fp8, int8, fp4;  // bf16 came with tf32
 };
 constexpr Chip kChips[] = {
-    {70, 64, 1024, false, false, false, false},  // V100: 80 x 1024 x 1.53 GHz = 125 Tflop/s
-    {75, 64, 1024, false, false, true, false},   // T4: 40 x 1024 x 1.59 = 65
-    {80, 64, 2048, true, false, true, false},    // A100: 108 x 2048 x 1.41 = 312
-    {86, 128, 1024, true, false, true, false},   // A40: 84 x 1024 x 1.74 = 149.7
-    {89, 128, 1024, true, true, true, false},    // L4: 58 x 1024 x 2.04 = 121
-    {90, 128, 4096, true, true, true, false},    // H100 SXM: 132 x 4096 x 1.83 = 989
-    {100, 128, 8192, true, true, true, true},    // B200: 148 x 8192 x 1.85 = 2243
-    {103, 128, 8192, true, true, false, false},  // B300: 148 x 8192 x 1.856 = 2250; int8 and fp4 are other multiples
-    {120, 128, 1024, true, true, true, true},    // RTX 5090: 170 x 512 x 2.407 = 209.5, see halved()
+    {70, 1024, false, false, false, false},  // V100: 80 x 1024 x 1.53 GHz = 125 Tflop/s
+    {75, 1024, false, false, true, false},   // T4: 40 x 1024 x 1.59 = 65
+    {80, 2048, true, false, true, false},    // A100: 108 x 2048 x 1.41 = 312
+    {86, 1024, true, false, true, false},   // A40: 84 x 1024 x 1.74 = 149.7
+    {89, 1024, true, true, true, false},    // L4: 58 x 1024 x 2.04 = 121
+    {90, 4096, true, true, true, false},    // H100 SXM: 132 x 4096 x 1.83 = 989
+    {100, 8192, true, true, true, true},    // B200: 148 x 8192 x 1.85 = 2243
+    {103, 8192, true, true, false, false},  // B300: 148 x 8192 x 1.856 = 2250; int8 and fp4 are other multiples
+    {120, 1024, true, true, true, true},    // RTX 5090: 170 x 512 x 2.407 = 209.5, see halved()
 };
 // clang-format on
 // For 11.0 and 12.1 (Thor, GB10) NVIDIA publishes only the fp4 rate with sparsity, which does not determine
@@ -106,16 +105,17 @@ const Sheet* sheet_of(const Facts& card) noexcept {
 /// white papers' tables). int8 and fp4 run at the full rate.
 bool halved(const Facts& card) noexcept { return card.name.find("GeForce") != std::string::npos; }
 
+const Chip* chip_of(const Facts& card) noexcept {
+  const Chip* const found = std::ranges::find(kChips, card.cc_major * 10 + card.cc_minor, &Chip::capability);
+  return found == std::end(kChips) ? nullptr : found;
+}
+
 Rates by_formula(const Facts& card) noexcept {
   Rates rates{};
   rates[kFp32] = card.cores * 2.0 * card.max_sm_clock_hertz;  // a multiply-add per core and clock
-  const auto is_of = [&card](const Chip& chip) {
-    return chip.capability == card.cc_major * 10 + card.cc_minor;
-  };
-  const Chip* const chip = std::ranges::find_if(kChips, is_of);
-  if (chip == std::end(kChips)) return rates;
-  const unsigned multiprocessors = card.cores / chip->cores;
-  const double full = multiprocessors * chip->fp16 * card.max_sm_clock_hertz;
+  const Chip* const chip = chip_of(card);
+  if (chip == nullptr) return rates;
+  const double full = multiprocessors_of(card).value_or(0) * chip->fp16 * card.max_sm_clock_hertz;
   const double fp16 = halved(card) ? full / 2 : full;
   rates[kTf32] = chip->tf32 ? fp16 / 2 : 0;
   rates[kFp16] = fp16;
@@ -142,6 +142,19 @@ std::vector<Peak> peaks_of(const Facts& card) {
           {kDtypes[type], sheet != nullptr ? from_tera(rates[type]) : rates[type], sheet != nullptr});
   }
   return peaks;
+}
+
+// H100 SXM: 989.4e12 / (132 x 4096) = 1.83 GHz, below its highest clock of 1.98 GHz. The rates of H20 and L40
+// are limited by other means than the clock, so theirs come out at half of it or less.
+std::optional<double> peak_clock_of(const Facts& card) noexcept {
+  constexpr double kLowest = 0.6;
+  const Chip* const chip = chip_of(card);
+  if (chip == nullptr) return std::nullopt;
+  const Sheet* const sheet = sheet_of(card);
+  const double peak = sheet != nullptr ? from_tera(sheet->tera[kFp16]) : by_formula(card)[kFp16];
+  const double per_clock = multiprocessors_of(card).value_or(0) * chip->fp16 / (halved(card) ? 2 : 1);
+  const bool is_clock = per_clock > 0 && peak >= kLowest * per_clock * card.max_sm_clock_hertz && peak > 0;
+  return is_clock ? std::optional(peak / per_clock) : std::nullopt;
 }
 
 std::optional<double> memory_bandwidth_of(const Facts& card) noexcept {

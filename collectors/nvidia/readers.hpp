@@ -157,6 +157,8 @@ Reader bind_field_is(NvidiaContext& context, const ReadSource& source);
 Reader bind_field_beyond(NvidiaContext& context, const ReadSource& source);
 Reader bind_all_link_fields(NvidiaContext& context, const ReadSource& source);
 Reader bind_gpm_mean(NvidiaContext& context, const ReadSource& source);
+/// Of a metric that the device lacks. If the sampler could not be opened, all metrics wait for it.
+Reader without_gpm(NvidiaContext& context);
 Reader bind_throttle_time(NvidiaContext& context, const ReadSource& source);
 Reader bind_ecc(NvidiaContext& context, const ReadSource& source);
 Reader bind_ecc_part(NvidiaContext& context, const ReadSource& source);
@@ -259,6 +261,9 @@ constexpr NvidiaSource gpm_mean(std::string_view name, unsigned first, unsigned 
 /// Seconds of activity: active cycles divided by all cycles of the SMs (metric 248). Both counters run on in
 /// hardware, so nothing between two passes is missed.
 Reader gpm_cycles(NvidiaContext& context, const ReadSource& source);
+
+/// Rows of the cycles themselves (cycles.cpp).
+std::span<const Row> cycle_rows() noexcept;
 
 /// 1 while any reason of the mask (nvml::EventReason) is active; not bound if the GPU has none of them.
 Reader reasons(NvidiaContext& context, const ReadSource& source);

@@ -226,7 +226,11 @@ void GpmSampler::close() noexcept {
 }
 
 std::optional<int> GpmSampler::add(unsigned metric) {
-  if (!is_open() || metrics_->count == nvml::GpmMetricsGet::kMost) return std::nullopt;
+  if (!is_open()) return std::nullopt;
+  const std::span known(metrics_->metrics, metrics_->count);
+  const auto same = std::ranges::find(known, metric, &nvml::GpmMetric::id);
+  if (same != known.end()) return static_cast<int>(same - known.begin());
+  if (metrics_->count == nvml::GpmMetricsGet::kMost) return std::nullopt;
   metrics_->metrics[metrics_->count] = {metric, nvml::kNotReady, 0, nullptr, nullptr, nullptr};
   ++metrics_->count;
   if (samples_[0] == nullptr || taken_[0] == Nanoseconds{0}) {

@@ -130,8 +130,8 @@ class GpmSampler {
   /// The result of open(): `unsupported` if the device lacks these metrics.
   ReadStatus opened() const noexcept { return opened_; }
 
-  /// At attach: returns the place of a metric; nullopt if the device lacks it. May wait a tenth of a second
-  /// for the two samples that a comparison requires.
+  /// At attach: returns the place of a metric, which it keeps; nullopt if the device lacks it. May wait a
+  /// tenth of a second for the two samples that a comparison requires.
   std::optional<int> add(unsigned metric);
 
   /// Allows one sample per pass, if the last one is old enough.

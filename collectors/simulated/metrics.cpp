@@ -108,6 +108,7 @@ constexpr auto kUtilizationRows = std::to_array<Row>({
     {&catalog::memory_controller_utilization, {}, kUtilization, 0.55, Tier::fast, averaged(catalog::memory_controller_busy_seconds), kRatio},
     {&catalog::compute_active, {}, kUtilization, 0.82, Tier::fast, averaged(catalog::compute_active_seconds), kRatio},
     {&catalog::compute_occupancy, {}, kUtilization, 0.41, Tier::fast, averaged(catalog::compute_occupancy_seconds), kRatio},
+    {&catalog::tensor_peak_seconds, {}, kBusySeconds, 0.42, Tier::fast},
     {&catalog::memory_bandwidth_utilization, {}, kUtilization, 0.6, Tier::fast, averaged(catalog::memory_bandwidth_utilization_seconds), kRatio},
 });
 

@@ -94,7 +94,7 @@ struct Subject {
 // clang-format off
 constexpr Subject kSubjects[] = {
     {"Devices", "gpu_*"},
-    {"Utilisation", "gpu_utilization_* gpu_busy_* gpu_engine_* gpu_gt_* gpu_memory_controller_* gpu_compute_* gpu_pipe_* gpu_tensor_*"},
+    {"Utilisation", "gpu_utilization_* gpu_busy_* gpu_engine_* gpu_gt_* gpu_memory_controller_* gpu_compute_* gpu_pipe_* gpu_tensor_* gpu_cycles_* gpu_active_cycles_*"},
     {"Memory", "gpu_memory_* gpu_visible_*"},
     {"Power and energy", "gpu_power_* gpu_energy_* gpu_rail_* gpu_voltage_*"},
     {"Temperature and cooling", "gpu_temperature_* gpu_fan_*"},

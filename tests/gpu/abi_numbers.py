@@ -52,7 +52,7 @@ LITERALS = [
     Literal("field ids", "*.cpp", r'(?:(?:field|field_is|fields)\(|tlimit, )"NVML_FI_DEV_(?P<word>\w+)[^"]*", (?P<number>\d+)', "NVML_FI_DEV_{}"),
     Literal("field ids", "metrics.cpp", r'(?:link_bytes|link_ber|c2c_error)<(?P<number>\d+)>\([^)]*?"NVML_FI_DEV_(?P<word>\w+)"', "NVML_FI_DEV_{}"),
     Literal("field ids", "metrics.cpp", r'\{"\w+", "(?P<word>\w+)", [^{},]+, (?P<number>\d+)\}', "NVML_FI_DEV_{}", THROTTLE_WORDS),
-    Literal("GPM ids", "**/*.?pp", r'gpm(?:_total|_cycles|_mean|_link_total)?(?:\(|, )"GPM (?P<word>[^"]+)", (?P<number>\d+)[,)}]', "NVML_GPM_METRIC_{}", GPM_WORDS),
+    Literal("GPM ids", "**/*.?pp", r'gpm(?:_[a-z_]+)?(?:\(|, )"GPM (?P<word>[^"]+)", (?P<number>\d+)[,)}]', "NVML_GPM_METRIC_{}", GPM_WORDS),
     Literal("enum orders", "metrics.cpp", r'\{"(?P<word>\w+)", (?P<number>\d)\}', "NVML_MEMORY_LOCATION_{}", LOCATION_WORDS),
     Literal("enum orders", "metrics.cpp", r'"error", "(?P<word>\w+)"\}, {all_link_errors, "\w+", (?P<number>\d)\}', "NVML_NVLINK_ERROR_DL_{}"),
     Literal("enum orders", "metrics.cpp", r'link_error\("(?P<word>\w+)", (?P<number>\d)', "NVML_NVLINK_ERROR_DL_{}"),

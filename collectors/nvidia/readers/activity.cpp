@@ -94,8 +94,6 @@ Reader readers::bind_all_link_fields(NvidiaContext& context, const ReadSource& s
 
 namespace {
 
-constexpr unsigned kSmCyclesElapsed = 248;  // NVML_GPM_METRIC_SM_CYCLES_ELAPSED, driver 595
-
 /// One figure of a buffer that the rows of a quantity share. The first reader in a pass drains the buffer.
 class BufferReader {
  public:
@@ -140,16 +138,6 @@ Reader bind_buffer(NvidiaContext& context, const ReadSource& source, BufferReade
   });
 }
 
-/// Handles a metric without a place. If the sampler could not be opened, all metrics wait for it.
-Reader without_gpm(NvidiaContext& context) {
-  const auto probe = [&gpu = context.gpu().caller, instance = context.target().gpu_instance] {
-    GpmSampler fresh;
-    fresh.open(gpu, instance);
-    return fresh.opened() == ReadStatus::ok ? Sample::of(0) : Sample::miss(fresh.opened());
-  };
-  return absent_for_now(context, {}, context.target().gpm.opened(), probe);
-}
-
 /// The fields of throttle_time()'s argument; 0: none.
 struct ThrottleFields {
   unsigned first, second;
@@ -187,6 +175,15 @@ Reader sampled_min(NvidiaContext& context, const ReadSource& source) {
 
 Reader sample_period(NvidiaContext& context, const ReadSource& source) {
   return bind_buffer(context, source, &SampleBuffer::period);
+}
+
+Reader readers::without_gpm(NvidiaContext& context) {
+  const auto probe = [&gpu = context.gpu().caller, instance = context.target().gpu_instance] {
+    GpmSampler fresh;
+    fresh.open(gpu, instance);
+    return fresh.opened() == ReadStatus::ok ? Sample::of(0) : Sample::miss(fresh.opened());
+  };
+  return absent_for_now(context, {}, context.target().gpm.opened(), probe);
 }
 
 Reader gpm(NvidiaContext& context, const ReadSource& source) {
@@ -233,25 +230,6 @@ Reader gpm_total(NvidiaContext& context, const ReadSource& source) {
     const Sample rate = read();
     if (rate.status != ReadStatus::ok) return rate;
     return tally.current().add(rate.value * to_seconds(context.elapsed()));
-  });
-}
-
-// The two metrics have adjacent places: the active cycles, then all cycles.
-Reader gpm_cycles(NvidiaContext& context, const ReadSource& source) {
-  GpmSampler& gpm = context.target().gpm;
-  const std::optional<int> active = gpm.add(static_cast<unsigned>(source.argument));
-  if (!active || !gpm.add(kSmCyclesElapsed)) return without_gpm(context);
-  const auto read = [&gpm, place = *active] { return gpm.read(place); };
-  if (!is_admitted(context, source, read().status, read)) return {};
-  return CountingReader(Tally(), [&context, &gpm, place = *active](Settled<Tally>& settled) {
-    const Sample cycles = gpm.read(place);
-    const Sample all = gpm.read(place + 1);
-    if (cycles.status != ReadStatus::ok) return cycles;
-    if (all.status != ReadStatus::ok) return all;
-    Tally& tally = settled.current();
-    const double grown = tally.growth[0].of(cycles.value);
-    const double passed = tally.growth[1].of(all.value);
-    return tally.add(passed > 0 ? std::min(grown / passed, 1.0) * to_seconds(context.elapsed()) : 0);
   });
 }
 

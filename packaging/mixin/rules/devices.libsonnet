@@ -12,6 +12,23 @@
           / ignoring (tier) (rate(gpu_observed_seconds_total{tier="fast"}[5m]) > 0)
       |||,
     },
+    // OFU: the share of the tensor cores' peak that was used, whatever a job reports. Cycles of the tensor cores, over those
+    // of the observed time at the clock of the peak.
+    {
+      record: 'gpu:gpu_tensor_peak:ratio_rate5m',
+      expr: |||
+        rate(gpu_tensor_peak_seconds_total[5m])
+          / ignoring (tier) (rate(gpu_observed_seconds_total{tier="fast"}[5m]) > 0)
+      |||,
+    },
+    // The exact mean of the multiprocessors' clock in hertz, by its cycles.
+    {
+      record: 'gpu:gpu_clock_hertz:rate5m',
+      expr: |||
+        rate(gpu_cycles_total[5m])
+          / ignoring (tier) (rate(gpu_observed_seconds_total{tier="fast"}[5m]) > 0)
+      |||,
+    },
     // The mean power by the energy counter, in watts.
     {
       record: 'gpu:gpu_energy_joules:rate5m',

@@ -122,6 +122,18 @@ function(config) {
       |||,
     },
 
+    // OFU: the mean of gpu:gpu_tensor_peak:ratio_rate5m over the GPUs that the run holds. It needs no report of the job, counts
+    // recomputation and padding as work, and everybody's work on a shared GPU. Absent if one of the GPUs has none.
+    {
+      record: 'run:ml_tensor_peak:ratio_rate5m',
+      expr: |||
+        avg by (job, instance, run, user) (
+          max by (job, instance, run, user, uuid) (ml_run_gpu_info)
+            * on (job, instance, uuid) group_left () max by (job, instance, uuid) (gpu:gpu_tensor_peak:ratio_rate5m))
+          unless on (job, instance, run, user) (ml_run_gpu_info unless on (job, instance, uuid) gpu:gpu_tensor_peak:ratio_rate5m)
+      |||,
+    },
+
     // Share of the steps' time spent waiting for data. Both are sums over the processes. The clamp removes the time that
     // loaders measure outside of the steps.
     {

@@ -2,7 +2,7 @@
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Panel, Row } from './panel';
 import { increase, rate } from './promql';
-import { MFU, RUN, SAMPLES, SAMPLES_PER_GPU, TOKENS, ofRun, quantile } from './promql_jobs';
+import { MFU, OFU, RUN, SAMPLES, SAMPLES_PER_GPU, TOKENS, ofRun, quantile } from './promql_jobs';
 import { BYTES, COUNT, PER_SECOND, SECONDS, SHARE } from './scales';
 
 export const throughput: Row = {
@@ -33,9 +33,12 @@ export const throughput: Row = {
       kind: 'series',
       title: 'Model FLOPs utilisation',
       description:
-        'Model FLOPs of any dtype as a share of the bf16 peak of the GPUs that the run holds. A shared GPU counts as a whole.',
+        'MFU: model FLOPs of any dtype, as the job reports them, as a share of the bf16 peak of the GPUs that the run holds. OFU: the share of the tensor cores\' peak that the GPUs count. A shared GPU counts as a whole.',
       ...SHARE,
-      queries: [{ expr: MFU, legend: RUN }],
+      queries: [
+        { expr: MFU, legend: `MFU: ${RUN}` },
+        { expr: OFU, legend: `OFU: ${RUN}` },
+      ],
     },
   ],
 };

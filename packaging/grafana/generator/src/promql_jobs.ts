@@ -11,7 +11,7 @@ export const ofMachine = ofDaemon;
 export const RUN = '{{run}} ({{user}}, {{instance}})';
 
 /** One series per run: the labels by which tables are merged and families are matched. */
-export const perRun = (aggregation: 'max' | 'min' | 'sum' | 'count', expression: string) =>
+export const perRun = (aggregation: 'avg' | 'max' | 'min' | 'sum' | 'count', expression: string) =>
   `${aggregation} by (job, instance, run, user) (${expression})`;
 
 /** Evaluations do not count as work of a run. */
@@ -26,6 +26,8 @@ export const SAMPLES_PER_GPU = `${SAMPLES} / ${GPUS}`;
 const PEAK = `max by (job, instance, uuid) (${ofMachine('gpu_peak_flops', 'dtype="bf16"')})`;
 /** Model FLOPs of any dtype as a share of the bf16 peak of the GPUs that the run holds. */
 export const MFU = `(${perRun('sum', rate(ofRun('ml_model_flops_total')))} > 0) / ${perRun('sum', `${HELD} * on (job, instance, uuid) group_left () ${PEAK}`)}`;
+/** Used share of the tensor cores' peak, as the GPUs count it. */
+export const OFU = perRun('avg', `${HELD} * on (job, instance, uuid) group_left () max by (job, instance, uuid) (${rate(ofMachine('gpu_tensor_peak_seconds_total'))})`);
 
 export const ENERGY = perRun('sum', rate(ofRun('ml_energy_joules_total')));
 export const JOULES_PER_SAMPLE = `(${ENERGY} > 0) / (${SAMPLES} > 0)`;

@@ -64,6 +64,53 @@ devices:
             "gpu_pipe_active_seconds_total{pipe=\"tensor\"} 1\n");
 }
 
+/// The counts of cycles after 5 s of a GPU with 132 multiprocessors that runs at 1 GHz, from second 3 on
+/// at 1.25 GHz, and whose tensor cores have their peak at 2 GHz. A cycle is `unit` counts. `bound`: how often
+/// it was bound again.
+std::string cycles_of(long unit, int bound) {
+  const auto counts = [unit](long mega) { return std::to_string(mega * unit * 1000000); };
+  FakeDriver driver(
+      "devices: [{uuid: GPU-0, compute_capability: '9.0', cores: 16896, "
+      "clocks: {sm: {steps: [[0, 1000], [3, 1250]]}, max: {sm: 2000}}, gpm: {supported: yes, metrics: {"
+      "5: 50, 251: {error: not_supported}, 252: nan, "
+      "248: {integral_of: {steps: [[0, " +
+      counts(1000) + "], [3, " + counts(1250) +
+      "]]}, from: 77}, "
+      "249: {rate: " +
+      counts(600) +
+      ", from: 33}, "
+      "250: {integral_of: {steps: [[0, " +
+      counts(500) + "], [3, " + counts(900) + "]]}}}}}]");
+  NvidiaGpu gpu(driver);
+  gpu.attach();
+  for (int at = 0; at <= 5; ++at) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(115));  // the sampler uses the real clock
+    gpu.pass(Tier::fast, at, at == 0 ? 0 : 1);
+    if (!gpu.page().has_more(std::chrono::seconds(at))) continue;
+    --bound;
+    gpu.attach(at).pass(Tier::fast, at);
+  }
+  EXPECT_EQ(bound, 0);
+  return gpu.lines({"gpu_cycles", "gpu_active_cycles", "gpu_pipe_cycles", "gpu_tensor"});
+}
+
+// The first second shows what a count is. Until then the tensor cores' half of 1 GHz is integrated.
+TEST(NvidiaCounters, CyclesAreThoseOfOneMultiprocessorWhetherTheDriverAddsThemUpOrNot) {
+  for (const long unit : {1L, 132L}) {
+    EXPECT_EQ(cycles_of(unit, 1),
+              "gpu_active_cycles_total 2.4e+09\n"
+              "gpu_cycles_total 4.5e+09\n"
+              "gpu_pipe_cycles_total{pipe=\"tensor\"} 2.8e+09\n"
+              "gpu_tensor_peak_seconds_total 1.65\n")
+        << unit;
+  }
+}
+
+TEST(NvidiaCounters, CyclesOfAnUnknownUnitAreNotExported) {
+  EXPECT_EQ(cycles_of(7, 0),
+            "gpu_tensor_peak_seconds_total 1.4375\n");  // two seconds at 1 GHz, three at 1.25 GHz
+}
+
 // Each pass sees the bit of a cap that holds for 1 ms in 1 s. A counter of microseconds would grow as fast if
 // the cap always held.
 TEST(NvidiaCounters, ThrottleCountersAreNanosecondsHoweverSlowlyTheyGrow) {

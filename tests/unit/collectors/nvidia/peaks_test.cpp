@@ -55,6 +55,24 @@ TEST(NvidiaPeaks, ASheetIsFoundByNameWhereTheIdIsNotKnown) {
   EXPECT_EQ(memory_bandwidth_of(card), 4800e9);
 }
 
+TEST(NvidiaPeaks, TheTensorCoresHaveTheirPeakAtTheClockOfTheSheet) {
+  Facts h100 = chip(90, 16896, 1.98);
+  EXPECT_DOUBLE_EQ(*peak_clock_of(h100), 1.98e9);  // of no sheet
+  h100.name = "NVIDIA H100 80GB HBM3";
+  EXPECT_NEAR(*peak_clock_of(h100), 1.83e9, 1e6);
+  Facts b200 = chip(100, 18944, 1.965);
+  b200.name = "NVIDIA B200";
+  EXPECT_NEAR(*peak_clock_of(b200), 1.856e9, 1e6);
+  Facts rtx_5090 = chip(120, 21760, 3.09);
+  rtx_5090.name = "NVIDIA GeForce RTX 5090";
+  EXPECT_NEAR(*peak_clock_of(rtx_5090), 2.407e9, 1e6);
+  Facts h20 = chip(90, 9984, 1.98);
+  h20.name = "NVIDIA H20";
+  EXPECT_EQ(peak_clock_of(h20), std::nullopt);  // 463 MHz
+  EXPECT_EQ(peak_clock_of(chip(61, 3840, 1.5)), std::nullopt);
+  EXPECT_EQ(peak_clock_of(chip(90, 0, 1.98)), std::nullopt);
+}
+
 TEST(NvidiaPeaks, TypesComeInOneOrder) {
   Facts card;
   card.name = "NVIDIA B200";

@@ -95,6 +95,7 @@ gpu_temperature_limit_celsius{sensor,limit} 6
 gpu_temperature_margin_celsius{sensor} 3
 gpu_tensor_active_ratio{kind} 3
 gpu_tensor_active_seconds_total{kind} 3
+gpu_tensor_peak_seconds_total{} 1
 gpu_throttle_reason_active{cause,reason} 11
 gpu_throttle_reason_seconds_total{cause,reason} 11
 gpu_throttle_seconds_total{cause} 7

@@ -30,7 +30,6 @@ MEMORY_SHARE = {"Memory used now", "Used share of each memory"}
 # Why panels have no data.
 REASONS = {
     "xid": ("no XID has occurred, or the driver has none", {"Driver errors, last seen"}),
-    "traffic": ("nothing counts the bytes of the memory", {"Memory traffic"}),
     "gpm": ("counters of compute units need GPM, which Hopper and later data-centre GPUs have", {"Compute units and pipes"}),
     "fan": ("no fan on the board", {"Fans"}),
     "voltage": ("no sensor of the voltage", {"Voltage"}),
@@ -55,14 +54,14 @@ REASONS = {
     "size": ("the driver reports the used bytes only", MEMORY_SHARE),
 }
 # Devices that share the host's memory and have no link of their own.
-INTEGRATED = "xid traffic gpm links ras repairs pcie link_errors pcie_bytes controller"
+INTEGRATED = "xid gpm links ras repairs pcie link_errors pcie_bytes controller"
 NEURON = INTEGRATED.replace("ras ", "") + " size power heat throttling voltage fan rails clocks engines"
-INTEL = "xid traffic gpm links ras repairs pcie_bytes controller events busy memory"
+INTEL = "xid gpm links ras repairs pcie_bytes controller events busy memory"
 ABSENT = {
     "nvidia_gb10": f"{INTEGRATED} fan voltage rails limit margin",
     "nvidia_thor": f"{INTEGRATED} fan voltage rails power margin throttling engines",
-    "nvidia_gb200_nvl72": "xid traffic fan voltage",
-    "nvidia_vgpu_host": "xid traffic gpm fan voltage rails links pcie_bytes",
+    "nvidia_gb200_nvl72": "xid fan voltage",
+    "nvidia_vgpu_host": "xid gpm fan voltage rails links pcie_bytes",
     "amd_strix_halo": f"{INTEGRATED} fan limit margin throttling events",
     "intel_arc_xe": INTEL,
     "intel_arc_i915": f"{INTEL} pcie link_errors rails margin",

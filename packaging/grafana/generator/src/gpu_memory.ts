@@ -9,7 +9,8 @@ export const memory: Row = {
     {
       kind: 'series',
       title: 'Video memory',
-      description: 
+      width: 8,
+      description:
         'Used, reserved by the driver or the firmware, and total (dashed). If the GPU has no memory of its own: the memory of the host, of which other programs use a part.',
       ...BYTES,
       queries: [
@@ -21,6 +22,7 @@ export const memory: Row = {
     {
       kind: 'series',
       title: 'Used share of each memory',
+      width: 8,
       description:
         'Video memory (vram), system memory mapped for the GPU (gtt), the memory of the host if the GPU has none of its own (unified), and the window through which the CPU accesses it (bar1).',
       ...SHARE,
@@ -31,6 +33,7 @@ export const memory: Row = {
     {
       kind: 'series',
       title: 'Memory bandwidth',
+      width: 8,
       description:
         'Traffic as a share of the peak bandwidth, and share of time in which the controller transferred data.',
       ...SHARE,

@@ -27,6 +27,10 @@ constexpr Mapping kMappings[] = {
     {&catalog::pcie_transmitted_bytes, kNone, "hw.gpu.io", "By", kCounter, true, {"network.io.direction", "transmit"}},
     {&catalog::energy_joules, kNone, "hw.energy", "J", kCounter, false, kGpu},
     {&catalog::power, kNone, "hw.power", "W", kGauge, false, kGpu},
+    {&catalog::machine_energy, {"domain", "cpu"}, "hw.energy", "J", kCounter, false, {"hw.type", "cpu"}},
+    {&catalog::machine_energy, {"domain", "memory"}, "hw.energy", "J", kCounter, false, {"hw.type", "memory"}},
+    {&catalog::machine_power, {"domain", "cpu"}, "hw.power", "W", kGauge, false, {"hw.type", "cpu"}},
+    {&catalog::machine_power, {"domain", "memory"}, "hw.power", "W", kGauge, false, {"hw.type", "memory"}},
     {&catalog::memory_errors, kNone, "hw.errors", "{error}", kCounter, true, kGpu},
     {&catalog::health, kNone, "hw.status", "1", kUpDown, true, kGpu},
     {&catalog::temperature, kNone, "hw.temperature", "Cel", kGauge, false, kNone},
@@ -38,7 +42,7 @@ constexpr Mapping kMappings[] = {
 
 // Of every series that has a mapping.
 constexpr Pair kAttributes[] = {
-    {"uuid", "hw.id"}, {"vendor", "hw.vendor"}, {"model", "hw.model"}, {"serial", "hw.serial_number"}, {"name", "hw.name"},
+    {"uuid", "hw.id"}, {"socket", "hw.id"}, {"vendor", "hw.vendor"}, {"model", "hw.model"}, {"serial", "hw.serial_number"}, {"name", "hw.name"},
     {"severity", "error.type"}, {"state", "hw.state"}, {"limit", "hw.limit_type"},
     {"sensor", "hw.sensor_location"}, {"fan", "hw.sensor_location"}, {"rail", "hw.sensor_location"},
 };

@@ -58,10 +58,12 @@ def flags(entry: dict) -> tuple[str, ...]:
 
 
 class Group:
-    """Files of one library, and a file that includes their headers, then the files. A name of one may hide another's there."""
+    """Files of one library, and a file that includes their headers, then the files. A name of one may hide another's there, and a name of a
+    header may be ambiguous, so that a group with findings is read again, file by file."""
 
     def __init__(self, arguments: tuple[str, ...], batch: list[File], folder: Path, salt: bytes) -> None:
         self._arguments = arguments
+        self._parts = [Group(arguments, [file], folder, salt) for file in batch] if len(batch) > 1 else []
         self.files = files = [str(file.path) for file in batch]
         lines = dict.fromkeys(line for file in batch for line in file.includes) if len(batch) > 1 else {}
         self._content = "".join(f"{line}  // NOLINT\n" for line in [*lines, *(f'#include "{file}"' for file in files)])
@@ -78,8 +80,14 @@ class Group:
         said = subprocess.run([TIDY, "--quiet", f"--config-file={ROOT}/.clang-tidy", f"--header-filter={OWN}", str(self._whole), "--",
                                *self._arguments, "-Wno-shadow"], capture_output=True, text=True)
         if said.returncode == 0:
+            found = ""
+        elif self._parts:
+            found = "\n".join(filter(None, map(Group.findings, self._parts)))
+        else:
+            found = said.stdout or said.stderr or f"{TIDY}: exit {said.returncode}"
+        if not found:
             self._passed.touch()
-        return "" if said.returncode == 0 else said.stdout or said.stderr
+        return found
 
 
 def groups(entries: list[dict], folder: Path, salt: bytes) -> list[Group]:

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -428,8 +430,15 @@ GpuMetricsBlob blob_of(const Counts& counts) {
   return blob;
 }
 
+Residency counting(std::initializer_list<std::size_t> fields) {
+  Residency::Counters counters;
+  std::transform(fields.begin(), fields.end(), counters.begin(),
+                 [](std::size_t field) { return Residency::Counter{field}; });
+  return Residency(counters);
+}
+
 TEST(Residency, IsTheShareOfTheFirmwaresCyclesTimesItsTime) {
-  Residency residency({{{kPpt}}});
+  Residency residency = counting({kPpt});
   EXPECT_EQ(residency.advance(blob_of({5 * kSecond, 1000, 700})).value, 0);
   EXPECT_EQ(residency.advance(blob_of({7 * kSecond, 3000, 1200})).value, 0.5);  // 500 of 2000 cycles in 2 s
   EXPECT_EQ(residency.advance(blob_of({7 * kSecond, 3000, 1200})).value, 0.5);  // the same table again
@@ -437,20 +446,20 @@ TEST(Residency, IsTheShareOfTheFirmwaresCyclesTimesItsTime) {
 }
 
 TEST(Residency, OfSeveralTheOneThatGrewMostCounts) {
-  Residency residency({{{kSocket}, {kHbm}}});
+  Residency residency = counting({kSocket, kHbm});
   residency.advance(blob_of({1 * kSecond, 0}));
   EXPECT_EQ(residency.advance(blob_of({2 * kSecond, 1000, 0, 250, 500})).value, 0.5);
   EXPECT_EQ(residency.advance(blob_of({3 * kSecond, 2000, 0, 1250, 500})).value, 1.5);
 }
 
 TEST(Residency, CountersOf32BitsWrap) {
-  Residency residency({{{kPpt}}});
+  Residency residency = counting({kPpt});
   residency.advance(blob_of({1 * kSecond, 0xffffff00, 0xfffffff0}));
   EXPECT_EQ(residency.advance(blob_of({2 * kSecond, 0x100, 0xf0})).value, 0.5);
 }
 
 TEST(Residency, AFirmwareThatStartedAnewAddsNothing) {
-  Residency residency({{{kPpt}}});
+  Residency residency = counting({kPpt});
   residency.advance(blob_of({9 * kSecond, 9000, 500}));
   EXPECT_EQ(residency.advance(blob_of({1 * kSecond, 1000, 800})).value, 0);  // the firmware's clock went back
   EXPECT_EQ(residency.advance(blob_of({2 * kSecond, 2000, 1300})).value, 0.5);
@@ -459,10 +468,10 @@ TEST(Residency, AFirmwareThatStartedAnewAddsNothing) {
 
 // The cases that AMD's RDC is tested with (rocm-systems, MemCurBandwidthTest), whose cycles are milliseconds.
 TEST(Residency, AnActivityIsPercentOfEachCycle) {
-  Residency residency({{{kActivity}}});
+  Residency residency = counting({kActivity});
   residency.advance(blob_of({.time = 0 * kSecond, .cycles = 0, .activity = 0}));
   EXPECT_EQ(residency.advance(blob_of({.time = 1 * kSecond, .cycles = 1000, .activity = 1000})).value, 0.01);
-  residency = Residency({{{kActivity}}});
+  residency = counting({kActivity});
   residency.advance(blob_of({.time = kSecond / 2, .cycles = 500, .activity = 100000}));
   EXPECT_EQ(residency.advance(blob_of({.time = 5 * kSecond / 2, .cycles = 2500, .activity = 140000})).value,
             0.4);
@@ -473,7 +482,7 @@ TEST(Residency, AnActivityIsPercentOfEachCycle) {
 }
 
 TEST(Residency, AnActivityMayOvershootAndDoesNotCountBeyondTheTime) {
-  Residency residency({{{kActivity}}});
+  Residency residency = counting({kActivity});
   residency.advance(blob_of({.time = 1 * kSecond, .cycles = 1000, .activity = 0xffff0000}));
   EXPECT_EQ(residency.advance(blob_of({.time = 2 * kSecond, .cycles = 2000, .activity = 0xffff0000 + 101000}))
                 .value,
@@ -492,7 +501,7 @@ TEST(GpuMetricsBlob, DiesAreThoseThatTheChipHas) {
 }
 
 TEST(Residency, WithoutAllOfItThereIsNone) {
-  Residency residency({{{kPpt}}});
+  Residency residency = counting({kPpt});
   GpuMetricsBlob blob;
   EXPECT_EQ(residency.advance(blob).status, ReadStatus::unsupported);
   blob.parse(FakeBlob(1, 6).set("ppt_residency_acc", 1).bytes());

@@ -69,13 +69,13 @@ TEST_F(AmdPartitionsTest, EachHasItsOwnDies) {
 }
 
 TEST_F(AmdPartitionsTest, TheFirmwaresCyclesGiveTheTimeOfTheBusiestDie) {
-  const auto at = [](std::uint64_t seconds, std::uint64_t first, std::uint64_t second, std::uint64_t third) {
+  const auto at = [](std::uint64_t second, std::uint64_t first, std::uint64_t next, std::uint64_t third) {
     return FakeBlob(1, 8)
         .set("num_partition", 2)
-        .set("firmware_timestamp", seconds * 100'000'000)
-        .set("accumulation_counter", seconds * 1000)
+        .set("firmware_timestamp", second * 100'000'000)
+        .set("accumulation_counter", second * 1000)
         .set("gfx_busy_acc", first, 0, 0)
-        .set("gfx_busy_acc", second, 1, 0)
+        .set("gfx_busy_acc", next, 1, 0)
         .set("gfx_busy_acc", third, 0, 1)
         .set("gfx_busy_acc", 0, 1, 1)
         .bytes();

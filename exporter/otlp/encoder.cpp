@@ -247,26 +247,35 @@ std::vector<Request> Encoder::encode(const PageTime& now) {
   return batch.take();
 }
 
-Result<Answer> decode_answer(std::string_view body, bool is_accepted) {
+namespace {
+
+constexpr auto kBytes = protozero::pbf_wire_type::length_delimited;
+
+void take_partial_success(protozero::pbf_reader message, Answer& answer) {
   using protozero::tag_and_type;
-  constexpr auto kBytes = protozero::pbf_wire_type::length_delimited;
+  while (message.next()) {
+    if (message.tag_and_type() == tag_and_type(field::kRejected, protozero::pbf_wire_type::varint)) {
+      answer.rejected = message.get_int64();
+    } else if (message.tag_and_type() == tag_and_type(field::kErrorMessage, kBytes)) {
+      answer.message = message.get_string();
+    } else {
+      message.skip();
+    }
+  }
+}
+
+}  // namespace
+
+Result<Answer> decode_answer(std::string_view body, bool is_accepted) {
   Answer answer;
   try {
     protozero::pbf_reader message(body.data(), body.size());
-    if (!is_accepted) {
-      while (message.next(field::kStatusMessage, kBytes)) answer.message = message.get_string();
-      return answer;
-    }
-    while (message.next(field::kPartialSuccess, kBytes)) {
-      protozero::pbf_reader partial = message.get_message();
-      while (partial.next()) {
-        if (partial.tag_and_type() == tag_and_type(field::kRejected, protozero::pbf_wire_type::varint)) {
-          answer.rejected = partial.get_int64();
-        } else if (partial.tag_and_type() == tag_and_type(field::kErrorMessage, kBytes)) {
-          answer.message = partial.get_string();
-        } else {
-          partial.skip();
-        }
+    const unsigned number = is_accepted ? field::kPartialSuccess : field::kStatusMessage;
+    while (message.next(number, kBytes)) {
+      if (is_accepted) {
+        take_partial_success(message.get_message(), answer);
+      } else {
+        answer.message = message.get_string();
       }
     }
     return answer;

@@ -30,7 +30,7 @@ from machine import LIBRARY, SCENARIOS, Machine  # noqa: E402
 
 PATH = "/v1/metrics"
 KINDS = {5: "gauge", 7: "sum", 9: "histogram", 11: "summary"}
-UNITS = {"bytes": "By", "bytes_per_second": "By/s", "celsius": "Cel", "flops": "{flops}", "frames_per_second": "{frame}/s", "hertz": "Hz", "joules": "J",
+UNITS = {"bytes": "By", "bytes_per_second": "{bytes_per_second}", "celsius": "Cel", "flops": "{flops}", "frames_per_second": "{frames_per_second}", "hertz": "Hz", "joules": "J",
          "ratio": "1", "seconds": "s", "volts": "V", "watts": "W"}
 PAGE = """# HELP a_seconds Ein \u201eText\u201c.
 # TYPE a_seconds histogram

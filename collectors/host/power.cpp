@@ -340,7 +340,7 @@ class Power final : public Part {
 void Power::look() {
   std::vector<std::string> names = sysfs::list(paths_.sysfs + "/class/powercap");
   for (std::string& name : sysfs::list(paths_.sysfs + "/class/hwmon")) names.push_back(std::move(name));
-  names.push_back(sysfs::list(paths_.sysfs + "/cray/pm_counters").empty() ? "" : "cray");
+  names.emplace_back(sysfs::list(paths_.sysfs + "/cray/pm_counters").empty() ? "" : "cray");
   const auto is_gone = [](const Meter& meter) { return meter.status == ReadStatus::gone; };
   if (names == names_ && std::ranges::none_of(meters_, is_gone)) return;
   names_ = std::move(names);

@@ -18,9 +18,9 @@ LOST = EIGHT + """
 change: {3: {lost: {from: 5, until: 7.5}}}
 events: [{at: 4.8, device: 3, type: xid, data: 79}]
 """
-HUNG = EIGHT + "change: {3: {hang: {function: all, after: 5.5, for: forever}}}\n"
+HUNG = EIGHT + "change: {3: {hang: {function: all, after: 10, for: forever}}}\n"
 UNREAD = EIGHT + "change: {3: {errors: {all: {steps: [[0, ok], [6, {error: unknown}], [16, ok]]}}}}\n"
-ALL_HUNG = EIGHT + "hang: {function: all, after: 5.5, for: forever}\n"
+ALL_HUNG = EIGHT + "hang: {function: all, after: 10, for: forever}\n"
 STORM_RATE, STORM_SECONDS = 1000, 5
 STORM = EIGHT + f"storms: [{{from: 3, until: {3 + STORM_SECONDS}, rate: {STORM_RATE}, device: 3, type: xid, data: 31}}]\n"
 OPERATIONAL = EIGHT + """

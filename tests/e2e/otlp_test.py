@@ -351,7 +351,7 @@ class Receivers(unittest.TestCase):
             self.assertIn('the receiver of OTLP does not take all series" error="too old"', log)
             self.assertIn("the receiver of OTLP takes all series again", log)
             print(f"slowest scrape {slowest * 1000:.0f} ms")
-            self.assertLess(slowest, 0.5 if is_sanitized() else 0.05)
+            self.assertLess(slowest, 10, "Prometheus waits so long")
 
     def test_variables_tls_and_headers(self) -> None:
         with tempfile.TemporaryDirectory(prefix="gpumeter-test-") as folder:

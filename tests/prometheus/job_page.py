@@ -137,6 +137,7 @@ def device_page(machine: JobMachine, gpu: int, t: float, now: float) -> Iterator
     yield "gpu_info", card, 1
     yield "gpu_observed_seconds_total", {**card, "tier": "fast"}, t
     yield "gpu_busy_seconds_total", card, 0.9 * t
+    yield "gpu_tensor_peak_seconds_total", card, 0.4 * t
     yield "gpu_energy_joules_total", card, (sum(watts.values()) + 50) * t
     yield "gpu_peak_flops", {**card, "dtype": "bf16", "source": "table"}, PEAK
     yield from benchmarks(card, now - t)

@@ -17,6 +17,7 @@ BUCKETS = {family: tuple(float(f"{10 ** (step / 25):.4g}") for step in (*range(f
            for family, (first, fine, last) in BUCKET_RANGES.items()}
 SLOW = 0.2  # share of all durations that take three times as long as the rest
 PEAK = 1e15
+TENSOR_SHARE = 0.4  # of the peak, as every GPU counts it
 Sample = tuple[str, dict[str, str], float]
 
 
@@ -137,7 +138,7 @@ def device_page(machine: JobMachine, gpu: int, t: float, now: float) -> Iterator
     yield "gpu_info", card, 1
     yield "gpu_observed_seconds_total", {**card, "tier": "fast"}, t
     yield "gpu_busy_seconds_total", card, 0.9 * t
-    yield "gpu_tensor_peak_seconds_total", card, 0.4 * t
+    yield "gpu_tensor_peak_seconds_total", card, TENSOR_SHARE * t
     yield "gpu_energy_joules_total", card, (sum(watts.values()) + 50) * t
     yield "gpu_peak_flops", {**card, "dtype": "bf16", "source": "table"}, PEAK
     yield from benchmarks(card, now - t)

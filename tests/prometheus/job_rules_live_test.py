@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(ROOT / "packaging/grafana/preview")]
 import job_catalogue  # noqa: E402
-from job_page import ANSWERING, BUCKET_RANGES, PEAK, STEPPING, JobMachine, JobPage, Run, page, with_window  # noqa: E402
+from job_page import ANSWERING, BUCKET_RANGES, PEAK, STEPPING, TENSOR_SHARE, JobMachine, JobPage, Run, page, with_window  # noqa: E402
 
 SKIPPED = 77
 RULES = ("rules.yml", "jobs.yml", "alerts.yml")
@@ -29,7 +29,7 @@ MACHINES = {
                          Run("chat", "bob", (1,), watts=150, samples=12, tokens={"input": 900, "output": 300}, answers=12, idle=0.5)), "A"),
     "beta": JobMachine(1, (Run("bert", "ann", (0,), watts=400, samples=64, flops=1e14),), "B"),
 }
-DEVICE_NAMES = {"gpu_up", "gpu_info", "gpu_allocation_info", "gpu_allocated_idle_seconds_total", "gpu_observed_seconds_total", "gpu_busy_seconds_total", "gpu_energy_joules_total", "gpu_peak_flops"}
+DEVICE_NAMES = {"gpu_up", "gpu_info", "gpu_allocation_info", "gpu_allocated_idle_seconds_total", "gpu_observed_seconds_total", "gpu_busy_seconds_total", "gpu_energy_joules_total", "gpu_peak_flops", "gpu_tensor_peak_seconds_total"}
 
 
 def run_truth(run: Run) -> dict[str, float]:
@@ -37,6 +37,7 @@ def run_truth(run: Run) -> dict[str, float]:
     truth = {"run:ml_run_gpus:count": len(run.gpus), "run:ml_energy_joules:rate5m": run.watts, "run:ml_samples:rate5m": run.samples,
              "run:ml_samples_per_gpu:rate5m": run.samples / len(run.gpus), "run:ml_gpu_idle_allocated:ratio_rate5m": run.idle,
              "run:ml_energy_joules_per_sample:ratio_rate5m": run.watts / run.samples,
+             "run:ml_tensor_peak:ratio_rate5m": TENSOR_SHARE,
              "run:ml_run_time_seconds:last5m": WINDOW, "run:ml_gpu_observed_seconds:last5m": WINDOW * len(run.gpus)}
     for kind, rate in run.tokens.items():
         truth |= {f"run_kind:ml_tokens:rate5m {kind}": rate, f"run_kind:ml_tokens_per_gpu:rate5m {kind}": rate / len(run.gpus),

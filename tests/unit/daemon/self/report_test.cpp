@@ -158,6 +158,9 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
   exported.push_back(self_catalog::kernel_log_readable.name);  // collectors/kernel
   exported.push_back(self_catalog::kernel_log_lost.name);
   exported.push_back(self_catalog::powercap_readable.name);  // collectors/host
+  exported.push_back(self_catalog::otlp_up.name);            // exporter/otlp
+  exported.push_back(self_catalog::otlp_points.name);
+  exported.push_back(self_catalog::otlp_queue.name);
   std::vector<std::string_view> listed;
   for (const MetricDescriptor* family : self_catalog::all()) listed.push_back(family->name);
   std::ranges::sort(exported);

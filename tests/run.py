@@ -6,7 +6,7 @@ usage: run.py BUILD_FOLDER LOG CTEST_ARGUMENT...
 Many of the tests wait for real programs, sockets and clocks beside each other on few cores: one of two thousand may then wait too briefly. A test
 that also fails alone fails the run, and so does any report of a sanitizer, which is never a matter of time. LOG gets the output; its last lines
 are ctest's summary, after the failed checks of GoogleTest, which the long output above them would hide, and the slowest tests.
-$BESIDE is a process that works beside the tests; what runs again waits for its end.
+$BESIDE is the number of a process that works beside the tests; failed tests run again after it has ended.
 """
 import os
 import re
@@ -50,7 +50,7 @@ def slowest(output: bytes) -> bytes:
 
 
 def wait_for(process: str) -> None:
-    while Path("/proc", process, "cwd").exists():  # not of a process that nobody has waited for
+    while Path("/proc", process, "cwd").exists():  # a process that has ended but was not waited for has none
         time.sleep(1)
 
 

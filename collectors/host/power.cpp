@@ -372,7 +372,8 @@ double Power::add_meters() {
   return joules;
 }
 
-/// The part of a workload is its part of the machine's CPU time. The rest, idle time among it, is nobody's.
+/// The part of a workload is its part of the machine's CPU time. The rest, which includes idle time, belongs
+/// to no workload.
 void Power::add_workloads(double joules) {
   const std::optional<double> before = std::exchange(cpu_seconds_, machine_cpu_seconds(paths_.procfs));
   if (machine_.workloads == nullptr || !cpu_seconds_) return;

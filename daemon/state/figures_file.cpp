@@ -281,7 +281,7 @@ bool FiguresFile::write(const std::string& folder, const char* name, const Saved
   return static_cast<bool>(written);
 }
 
-// On a busy machine, most of the time of a copy is waiting, which costs nobody anything.
+// Only processor time counts: on a busy machine, a copy spends most of its time waiting.
 void FiguresFile::copy() {
   const Nanoseconds begun = clock_.monotonic(), begun_processor = processor_time();
   const SavedState state = now();

@@ -88,7 +88,7 @@ alone. libcurl is loaded when something is to be sent (Debian: `libcurl3-gnutls`
 GPUs has 17 kB, so that 16 MiB hold the exports of half a day.
 
 - **Series**: those of the standard page; `detail`, `include` and `exclude` choose others, as those of `metrics` do for the page.
-- **Sums** are cumulative. Their start is that of the page (`_created`), and is missing where nobody knows it.
+- **Sums** are cumulative. Their start is that of the page (`_created`), and is left out if it is unknown.
 - **Histograms** have their own bounds: a conversion to exponential buckets would invent where in a bucket the values are.
   Families of pages without a type are gauges.
 - **Requests** are compressed and hold about 1 MiB at most before compression. What a receiver does not take waits in memory, at most

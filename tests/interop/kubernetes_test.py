@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """The chart and the manifests by the programs that a cluster's owner uses: Helm's engine renders the chart, kustomize builds the
-kustomizations, and each object is decoded strictly by its type in k8s.io/api or in the Prometheus operator. Chart and manifests result in
+kustomizations, and each object is decoded strictly by its type in k8s.io/api or in the Prometheus operator. Objects of Kubernetes are also
+checked against its published JSON schemas, and the recipe for KEDA against the definition in KEDA's module. Chart and manifests result in
 the same objects. Requires Go (as go_tls) of the version in kubernetes/go.mod, and the Go modules named there."""
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,16 +17,22 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+import kubernetes_validate
 import yaml
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 GO = next((found for name in (os.environ.get("GO"), "go", "/usr/local/go/bin/go", "/usr/lib/go/bin/go") if name and (found := shutil.which(name))), None)
 ALL = {"podMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}, "dashboards": {"enabled": True}}
+KEDA = "github.com/kedacore/keda/v2@v2.21.0"
+# What packaging/kubernetes names as the oldest for DRA's claims, and the newest.
+VERSIONS = ("1.34", "1.37")
 # Each value of the chart that adds or removes a field.
 CASES: dict[str, dict[str, Any]] = {
     "default": {},
     "monitoring": {**ALL, "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}}, "prometheusRule": {"enabled": True, "labels": {"role": "rules"}}},
+    "service": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
     "sockets": {"kubelet": {"sockets": True}},
     "dra": {"dra": {"enabled": True}},
     "capabilities": {"capabilities": ["SYS_PTRACE", "PERFMON"]},
@@ -47,6 +55,15 @@ def output(*command: str | Path, **options: Any) -> str:
 
 def objects(text: str) -> dict[tuple[str, str], dict[str, Any]]:
     return {(entry["kind"], entry["metadata"]["name"]): entry for entry in yaml.safe_load_all(text) if entry}
+
+
+def strict(schema: Any) -> Any:
+    """A structural schema that refuses fields which it does not name, as the API server does with fieldValidation=Strict."""
+    if not isinstance(schema, dict):
+        return schema
+    closed = {"additionalProperties": False} if "properties" in schema and "x-kubernetes-preserve-unknown-fields" not in schema else {}
+    return {**{name: strict(value) if name != "properties" else {key: strict(entry) for key, entry in value.items()}
+               for name, value in schema.items()}, **closed}
 
 
 def comparable(entry: dict[str, Any]) -> dict[str, Any]:
@@ -102,6 +119,38 @@ class KubernetesTest(unittest.TestCase):
         path.write_text(self.kustomized("manifests").replace("readOnlyRootFilesystem", "readOnlyRootFileSystem"))
         with self.assertRaisesRegex(AssertionError, "readOnlyRootFileSystem"):
             output(PROGRAM, "decode", path)
+
+    def test_every_object_of_kubernetes_fits_its_published_schema(self) -> None:
+        known = 0
+        recipes = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs/kubernetes.md").read_text(), re.M | re.S)
+        for text in (*map(self.rendered, CASES), *map(self.kustomized, ("manifests", "kubelet-sockets", "monitoring")), *recipes):
+            for entry in yaml.safe_load_all(text):
+                if entry and "apiVersion" in entry and entry["apiVersion"].partition("/")[0] not in ("monitoring.coreos.com", "keda.sh"):
+                    known += 1
+                    for version in VERSIONS:
+                        with self.subTest(kind=entry["kind"], version=version):
+                            self.assertEqual(kubernetes_validate.validate(entry, version, strict=True), version)
+        print(f"{known} objects fit the schemas of Kubernetes {' and '.join(VERSIONS)}")
+        with self.assertRaisesRegex(kubernetes_validate.ValidationError, "clusterIp"):
+            kubernetes_validate.validate({"apiVersion": "v1", "kind": "Service", "spec": {"clusterIp": "None"}}, VERSIONS[-1], strict=True)
+
+    def test_the_recipe_for_keda_fits_its_definition(self) -> None:
+        folder = Path(json.loads(output(GO, "mod", "download", "-json", KEDA, cwd=self.folder, env={**os.environ, "GOFLAGS": ""}))["Dir"])
+        [version] = yaml.safe_load((folder / "config/crd/bases/keda.sh_scaledobjects.yaml").read_text())["spec"]["versions"]
+        [recipe] = re.findall(r"^```yaml\n(apiVersion: keda.*?)^```$", (ROOT / "docs/kubernetes.md").read_text(), re.M | re.S)
+        schema = strict(version["schema"]["openAPIV3Schema"])
+        schema["properties"]["metadata"] = {"type": "object"}
+        jsonschema.validate(yaml.safe_load(recipe), schema)
+        with self.assertRaisesRegex(jsonschema.ValidationError, "maxReplicas"):
+            jsonschema.validate(yaml.safe_load(recipe.replace("maxReplicaCount", "maxReplicas")), schema)
+
+    def test_pods_are_scraped_by_one_monitor(self) -> None:
+        pods, [service] = objects(self.rendered("monitoring")), [entry for (kind, _), entry in objects(self.rendered("service")).items() if kind == "ServiceMonitor"]
+        self.assertEqual(service["spec"]["endpoints"], pods["PodMonitor", "gpumeter"]["spec"]["podMetricsEndpoints"])
+        CASES["both"] = {kind: {"enabled": True} for kind in ("podMonitor", "serviceMonitor")}
+        self.addCleanup(CASES.pop, "both")
+        with self.assertRaisesRegex(AssertionError, "enable one of them"):
+            self.rendered("both")
 
     def same(self, chart: dict[tuple[str, str], dict[str, Any]], plain: dict[tuple[str, str], dict[str, Any]]) -> None:
         self.assertEqual(sorted(chart), sorted(key for key in plain if key[0] != "Namespace"))

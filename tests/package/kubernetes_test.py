@@ -168,6 +168,44 @@ class DeviceClaimsTest(unittest.TestCase):
                                         "taint": {"key": "gpumeter/health", "value": "failed", "effect": "NoSchedule"}})
 
 
+class ScalingRecipesTest(unittest.TestCase):
+    """`./dev interop kubernetes` checks the two objects against the schemas of Kubernetes and KEDA."""
+    INFO = 'gpu_workload_info{instance="n%d",kind="pod",workload="u%d",k8s_namespace="%s",k8s_pod="%s",k8s_owner="%s"}'
+    PODS = (("shop", "chat-1", "chat", 60), ("shop", "chat-2", "chat", 30), ("shop", "other-1", "other", 60), ("lab", "chat-1", "chat", 60))
+    """Namespace, pod, Deployment, and the seconds of each minute in which its GPU is busy."""
+
+    def setUp(self) -> None:
+        self.scaled, adapter, self.autoscaler = map(yaml.safe_load, re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs/kubernetes.md").read_text(), re.M | re.S))
+        [self.rule] = adapter["rules"]["custom"]
+
+    def adapted(self) -> str:
+        """The query that prometheus-adapter makes of its template for two pods."""
+        labels = {entry["resource"]: label for label, entry in self.rule["resources"]["overrides"].items()}
+        parts = {"Series": self.rule["seriesQuery"].partition("{")[0], "GroupBy": labels["pod"],
+                 "LabelMatchers": f'{labels["namespace"]}="shop",{labels["pod"]}=~"chat-1|chat-2"'}
+        return re.sub(r"<<\.(\w+)>>", lambda found: parts[found[1]], self.rule["metricsQuery"])
+
+    def test_both_ask_for_the_same_figure_and_target(self) -> None:
+        [trigger], [metric] = self.scaled["spec"]["triggers"], self.autoscaler["spec"]["metrics"]
+        self.assertEqual((metric["pods"]["metric"]["name"], metric["type"]), (self.rule["name"]["as"], "Pods"))
+        self.assertEqual(metric["pods"]["target"], {"type": trigger["metricType"], "averageValue": f"{1000 * float(trigger['metadata']['threshold']):.0f}m"})
+
+    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
+    def test_the_queries_count_the_busy_gpus_of_the_deployment_alone(self) -> None:
+        series = [{"series": name, "values": values} for index, (*names, seconds) in enumerate(self.PODS) for name, values in (
+            (self.INFO % (index, index, *names), "1x10"),
+            (f'gpu_workload_busy_seconds_total{{instance="n{index}",uuid="GPU-{index}",kind="pod",workload="u{index}"}}', f"0+{seconds}x10"))]
+        cases = [(self.scaled["spec"]["triggers"][0]["metadata"]["query"], [("{}", 1.5)]),
+                 (self.adapted(), [('{k8s_pod="chat-1"}', 1), ('{k8s_pod="chat-2"}', 0.5)])]
+        test = {"evaluation_interval": "1m", "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": [
+            {"expr": query, "eval_time": "10m", "exp_samples": [{"labels": labels, "value": value} for labels, value in found]} for query, found in cases]}]}
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+            json.dump(test, file)
+            file.flush()
+            done = subprocess.run(["promtool", "test", "rules", file.name], capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
 class ArchivesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:

@@ -38,6 +38,7 @@ var types = map[string]func() any{
 	"networking.k8s.io/v1/NetworkPolicy":       func() any { return &networking.NetworkPolicy{} },
 	"resource.k8s.io/v1/ResourceClaimTemplate": func() any { return &resource.ResourceClaimTemplate{} },
 	"monitoring.coreos.com/v1/PodMonitor":      func() any { return &monitoring.PodMonitor{} },
+	"monitoring.coreos.com/v1/ServiceMonitor":  func() any { return &monitoring.ServiceMonitor{} },
 	"monitoring.coreos.com/v1/PrometheusRule":  func() any { return &monitoring.PrometheusRule{} },
 }
 

@@ -32,7 +32,7 @@ INSTALLED = re.compile(r"/usr/share/gpumeter/((?:grafana|mixin|prometheus|integr
 KEY = re.compile(r"^([a-z_]+(?:\.[a-z_]+)+)(?::.*)?$")
 FILE = re.compile(r"\.(?:ya?ml|md|sock|json|state|prom|conf|service|socket|timer|py|cpp|hpp|libsonnet|bad|copy|key|crt|pem|svg)$")
 FAMILY = re.compile(r"(?<![\w:./-])((?:gpu|gpumeter|machine|ml|process)_[a-z0-9_]*[a-z0-9])(?![\w:*(/]|\.[a-z])(?:\{([^{}]*)\})?")
-LABEL = re.compile(r"([a-z_]+)(?==|!=|,|$)")
+LABEL = re.compile(r"([a-z_][a-z0-9_]*)(?==|!=|,|$)")
 
 OF_HISTOGRAMS = re.compile(r"_(bucket|sum|count)$")
 # Of every device, of Prometheus' targets, of histograms.

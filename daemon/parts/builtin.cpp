@@ -1,5 +1,6 @@
 #include "collectors/attribution/allocation/part.hpp"
 #include "collectors/attribution/workload_settings.hpp"
+#include "collectors/containers/part.hpp"
 #include "collectors/host/part.hpp"
 #include "collectors/host/power.hpp"
 #include "collectors/kernel/part.hpp"
@@ -15,8 +16,8 @@ namespace gpumeter {
 std::span<const PartEntry* const> builtin_parts() {
   // On a single page, names come before the workloads that have them.
   static const PartEntry* const kParts[] = {
-      &kubelet::kPart, &workloads::kInfo, &allocation::kPart, &host::kPart,   &host::kPower,
-      &kernel::kPart,  &pages::kPart,     &health::kPart,     &web::kHistory, &otlp::kPart};
+      &kubelet::kPart, &containers::kPart, &workloads::kInfo, &allocation::kPart, &host::kPart, &host::kPower,
+      &kernel::kPart,  &pages::kPart,      &health::kPart,    &web::kHistory,     &otlp::kPart};
   return kParts;
 }
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Given simulated GPUs with real processes on them, then the page has the right users, and the parts add up to the whole."""
 import json
+import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 from collections.abc import Iterator
@@ -63,12 +65,41 @@ def machine() -> Iterator[Machine]:
             made.end(*made.running)
 
 
-def config(folder: Path, on_gpus: list[str], events: list[str] | None = None, procfs: Path | None = None, **workloads: bool) -> str:
+@contextmanager
+def engine(path: Path, *answers: bytes | None) -> Iterator[None]:
+    """Docker's socket, of HTTP only as much as the daemon uses. None: it never answers. The last answer is given again."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+
+        def serve():
+            held = []
+            for number in range(1 << 30):
+                try:
+                    held.append(server.accept()[0])
+                except OSError:
+                    return [waiting.close() for waiting in held]
+                held[-1].recv(100)
+                answer = answers[min(number, len(answers) - 1)]
+                if answer is not None:
+                    held[-1].sendall(b"HTTP/1.0 200 OK\r\n\r\n" + answer)
+                    held.pop().close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def config(folder: Path, on_gpus: list[str], events: list[str] | None = None, procfs: Path | None = None, sources: list[str] | None = None, **workloads: bool) -> str:
     off = {"enabled": False}
     simulated = {"enabled": True, "devices": 2, "processes": on_gpus, "events": events or []}
     paths = {"procfs": str(procfs)} if procfs else {}
     path = folder / "gpumeter.yaml"  # JSON is YAML
-    path.write_text(json.dumps({"workloads": workloads, "paths": paths,
+    path.write_text(json.dumps({"workloads": workloads, "paths": paths, "containers": {"sources": sources or []},
                                 "collectors": {"simulated": simulated, "nvidia": off, "amd": off}}))
     return f"--config.file={path}"
 
@@ -113,6 +144,32 @@ class WorkloadsTest(unittest.TestCase):
                 self.assertIn(where, page)  # these labels and no others
                 self.starts(page, began)
                 self.info(page)
+
+    def test_containers_have_the_names_that_their_engine_gives(self) -> None:
+        """The first engine hangs: the page comes at once, and the second one's names follow. It is asked again when another
+        container without a name uses a GPU."""
+        other = "f" * 64
+        first, renamed, second = ({"Id": container, "Names": [f"/{name}"], "Image": "bench:1"} for container, name in ((CONTAINER_ID, "a"), (CONTAINER_ID, "c"), (other, "b")))
+        lists = [json.dumps(each).encode() for each in ([first], [renamed, second])]
+        with machine() as m, engine(m.folder / "slow", None), engine(m.folder / "quick", *lists):
+            pids = [m.start(GROUPS["container"])]
+            flags = config(m.folder, [f"0={m.pid_file('pids', pids)},busy=0.5,memory=1GiB"], procfs=m.procfs,
+                           sources=[f"{m.folder}/slow", f"{m.folder}/quick"])
+            with Daemon(flags) as daemon:
+                wait_until(lambda: self.named(daemon, CONTAINER_ID), "the container is named", 10)
+                self.assertEqual(self.named(daemon, CONTAINER_ID), {"container_name": "a", "container_image": "bench:1"})
+                asked = time.monotonic()
+                daemon.page()
+                self.assertLess(time.monotonic() - asked, 1)
+                wait_until(lambda: "no complete answer within 2 s" in daemon.log, "the log names the engine that hangs", 10)
+                pids.append(m.start(GROUPS["container"].replace(CONTAINER_ID, other)))
+                m.pid_file("pids", pids)
+                wait_until(lambda: self.named(daemon, other), "the second container is named", 20)
+                self.assertEqual(self.named(daemon, CONTAINER_ID)["container_name"], "c")
+
+    def named(self, daemon: Daemon, container: str) -> dict[str, str]:
+        found = [dict(labels) for _, labels in daemon.page().of("gpu_workload_info", kind="container", workload=container)]
+        return {name: value for labels in found for name, value in labels.items() if name in ("container_name", "container_image")}
 
     def starts(self, page: Page, began: float) -> None:
         for family in ("gpu_workload_energy_joules", "gpu_workload_busy_seconds"):

@@ -314,7 +314,8 @@ TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
             "telemetry_path\n");
   EXPECT_EQ(problems("wed: {}"), "g.yaml:1: wed: unknown key; did you mean web?\n");
   EXPECT_EQ(problems("<<: {}"),
-            "g.yaml:1: <<: unknown key; the file has allocations, collectors, device_labels, devices, jobs, "
+            "g.yaml:1: <<: unknown key; the file has allocations, collectors, containers, device_labels, "
+            "devices, jobs, "
             "kernel, kubernetes, log, machine, metrics, nccl, otlp, pages, paths, profiles, sampling, "
             "servers, web and "
             "workloads\n");

@@ -14,7 +14,7 @@ struct Companion {
   bool is_told = false;  ///< the program's first argument is the command
   bool is_first = true;  ///< false: flags of the configuration may precede the command
 };
-inline constexpr std::array<Companion, 7> kCompanions = {
+inline constexpr std::array<Companion, 8> kCompanions = {
     {{"forget", "gpumeter-commands", "Forget a missing GPU, so that its gpu_up 0 ends (forget UUID)", true,
       false},
      {"allocate", "gpumeter-commands", "Record by hand who was given a GPU (allocate --help)", true, false},
@@ -23,6 +23,9 @@ inline constexpr std::array<Companion, 7> kCompanions = {
       true, false},
      {"explain", "gpumeter-commands",
       "Explain the lines of a kernel log, a code or a reason (explain --help)", true},
+     {"bundle", "gpumeter-commands",
+      "Write a bug report: versions, log, pages, readings of each device, redacted (bundle --help)", true,
+      false},
      {"import", "gpumeter-import", "Send results of other benchmarks to the daemon (import --help)"},
      {"top", "gpumeter-top", "Show GPUs and jobs in the terminal (top --help)"}}};
 

@@ -1,7 +1,8 @@
 # bash completion for gpumeter(8)                                          -*- shell-script -*-
 
-_gpumeter_commands="allocate check explain forget import profile top"
+_gpumeter_commands="allocate bundle check explain forget import profile top"
 _gpumeter_check_flags="--json --gpu= --fail-on= --suite= --url= --ca-file= --login-file="
+_gpumeter_bundle_flags="--list --log= --url= --ca-file= --login-file="
 _gpumeter_explain_words="xid sxid reason --json"
 _gpumeter_profile_words="--run= --pid= --steps= --seconds= --output="
 _gpumeter_allocate_words="set clear list --gpu= --user= --kind="
@@ -15,7 +16,7 @@ _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.t
 
 _gpumeter_values() {
   case $1 in
-    --config.file | --web.config.file | --ca-file | --login-file) compgen -f -- "$2" ;;
+    --config.file | --web.config.file | --ca-file | --login-file | --log) compgen -f -- "$2" ;;
     --path.*) compgen -d -- "$2" ;;
     --metrics.detail) compgen -W "standard full" -- "$2" ;;
     --log.level) compgen -W "debug info warn error" -- "$2" ;;
@@ -40,6 +41,7 @@ _gpumeter() {
   local words=$_gpumeter_flags
   [ "$COMP_CWORD" -eq 1 ] && words="$_gpumeter_commands $words"
   [ "${COMP_WORDS[1]-}" = check ] && words="$_gpumeter_check_flags $words"
+  [ "${COMP_WORDS[1]-}" = bundle ] && words="$_gpumeter_bundle_flags $words"
   [ "${COMP_WORDS[1]-}" = explain ] && words=$_gpumeter_explain_words
   [ "${COMP_WORDS[1]-}" = profile ] && words="$_gpumeter_profile_words $words"
   [ "${COMP_WORDS[1]-}" = allocate ] && words="$_gpumeter_allocate_words $words"

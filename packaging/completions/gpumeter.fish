@@ -4,6 +4,8 @@ complete -c gpumeter -n __fish_use_subcommand -a allocate -d 'Record by hand who
 complete -c gpumeter -n __fish_use_subcommand -a profile -d 'Take a profile of a running job'
 complete -c gpumeter -n '__fish_seen_subcommand_from profile' -a '--run --pid --steps --seconds --output'
 complete -c gpumeter -n '__fish_seen_subcommand_from allocate' -a 'set clear list --gpu --user --kind'
+complete -c gpumeter -n __fish_use_subcommand -a bundle -d 'Write a bug report'
+complete -c gpumeter -n '__fish_seen_subcommand_from bundle' -a '--list --log --url --ca-file --login-file'
 complete -c gpumeter -n __fish_use_subcommand -a check -d 'Report failed and degraded GPUs'
 complete -c gpumeter -n '__fish_seen_subcommand_from check' -a '--json --gpu --fail-on --suite --url --ca-file --login-file'
 complete -c gpumeter -n __fish_use_subcommand -a explain -d 'Explain a kernel log, a code or a reason'

@@ -12,8 +12,8 @@
 #include "config/config.hpp"
 #include "exporter/health/report.hpp"
 
-/// What the commands `check`, `allocate`, `forget` and `explain` do, each in its own source; main.cpp reads
-/// their words.
+/// What the commands `check`, `allocate`, `forget`, `explain` and `bundle` do, each in its own source;
+/// main.cpp reads their words.
 namespace gpumeter {
 
 /// What --fail-on makes of degraded GPUs.
@@ -96,5 +96,19 @@ struct ExplainOptions {
 /// Prints the events of the log on standard input, each as soon as its line was read, or what a code or a
 /// reason means. Needs no configuration and no GPU.
 Result<Done> explain(const ExplainOptions& options);
+
+/// The words of `gpumeter bundle`.
+struct BundleOptions {
+  std::string file;         ///< empty: named by the time, in the working directory
+  std::string log;          ///< empty: the journal's
+  std::string url;          ///< empty: the first address of web.listen
+  std::string ca_file;      ///< empty: the system's authorities
+  std::string login_file;   ///< empty: no user
+  bool lists_only = false;  ///< writes nothing
+};
+
+/// Prints what a bug report would have, then writes it as one archive, which must not exist. null: the
+/// configuration is wrong. A call of a driver may be left behind, so the process must end by _exit().
+Result<Done> make_bundle(const BundleOptions& options, const config::Config* config, const Clock& clock);
 
 }  // namespace gpumeter

@@ -1,5 +1,5 @@
-// `gpumeter check`, `forget`, `allocate` and `explain`: the commands that need the daemon's configuration,
-// its state folder or its catalogues. `gpumeter` starts this program, with its own arguments.
+// `gpumeter check`, `forget`, `allocate`, `explain` and `bundle`: the commands that need the daemon's
+// configuration, its state folder or its catalogues. `gpumeter` starts this program, with its own arguments.
 #include <curl/curl.h>
 #include <unistd.h>
 
@@ -127,6 +127,22 @@ std::variant<int, Exit> run_explain(const Given& given) {
   return done ? 0 : complain(options::printable(done.error().message()));
 }
 
+std::variant<int, Exit> run_bundle(const Given& given) {
+  BundleOptions wanted;
+  if (!given.words.empty()) wanted.file = given.words.front();
+  wanted.log = given.line.value("--log");
+  wanted.url = given.line.value("--url");
+  wanted.ca_file = given.line.value("--ca-file");
+  wanted.login_file = given.line.value("--login-file");
+  wanted.lists_only = given.line.is_on("--list");
+  return with_config(given.options, given.clock, [&](const config::Config* config) -> int {
+    const Result<Done> done = make_bundle(wanted, config, given.clock);
+    const int code = done ? 0 : complain(done.error().message());
+    std::fflush(nullptr);
+    _exit(code);  // a driver may hang
+  });
+}
+
 /// A command: its words, and what they mean.
 struct Command {
   std::string_view name;
@@ -136,7 +152,7 @@ struct Command {
   std::variant<int, Exit> (*run)(const Given& given);
 };
 
-std::array<Command, 4> commands() {
+std::array<Command, 5> commands() {
   return {
       {{"check",
         0,
@@ -182,7 +198,19 @@ std::array<Command, 4> commands() {
         "  KIND TEXT                         xid, sxid or reason; without it, the log on standard input\n"
         "  CODE TEXT                         The code, or the reason as in gpu_health_reason\n",
         {{"--json", "", "Print one object for each event", kGroup}},
-        run_explain}}};
+        run_explain},
+       {"bundle",
+        1,
+        "Write a bug report: versions, log, pages, readings of each device, redacted (bundle --help)\n"
+        "Usage: gpumeter bundle [OPTIONS] [FILE]\n"
+        "\nPositionals:\n"
+        "  FILE TEXT                         The archive (default: gpumeter-bundle-TIME.tar.gz)\n",
+        {{"--list", "", "Print what the archive would contain, and write nothing", kGroup},
+         {"--log", "FILE", "The daemon's log (default: the journal)", kGroup},
+         {"--url", "URL", "Ask this daemon (default: the first web.listen)", kGroup},
+         {"--ca-file", "FILE", "Trust these authorities (PEM) for https (default: the system's)", kGroup},
+         {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line", kGroup}},
+        run_bundle}}};
 }
 
 std::string help_text(const Command& command) {
@@ -209,7 +237,7 @@ std::variant<int, Exit> run(const Command& command, std::span<const char* const>
 }
 
 std::variant<int, Exit> run(std::span<const char* const> arguments, std::optional<std::string_view>& name) {
-  const std::array<Command, 4> all = commands();
+  const std::array<Command, 5> all = commands();
   for (const std::string_view word : arguments) {
     const auto* const command = std::ranges::find(all, word, &Command::name);
     if (command == all.end()) continue;
@@ -219,7 +247,8 @@ std::variant<int, Exit> run(std::span<const char* const> arguments, std::optiona
   const auto parsed =
       options_of(CommandLine(flags_of(builtin_collectors()), arguments), builtin_collectors());
   if (const auto* const exit = std::get_if<Exit>(&parsed)) return *exit;
-  return usage_error("gpumeter-commands requires one of the commands check, forget, allocate and explain");
+  return usage_error(
+      "gpumeter-commands requires one of the commands check, forget, allocate, explain and bundle");
 }
 
 int run(std::span<const char* const> arguments) {

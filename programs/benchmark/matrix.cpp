@@ -31,7 +31,7 @@ bool is_nan(Fp8 encoding, std::uint8_t bits) noexcept {
 }
 
 /// Values are made once and repeated. The number is prime, so that no two rows of a matrix are equal.
-constexpr std::size_t kDifferentValues = 1'000'003;
+constexpr std::size_t kDifferentValues = 100'003;
 constexpr float kSmallestNormalHalf = 6.103515625e-05F;  // 2^-14
 constexpr float kInt8Scale = 32;
 

@@ -104,14 +104,26 @@ struct Exporter {
   const Variables& variables;
   std::string wrong = {};  ///< what is wrong with one of them
 
-  std::string value_of(const std::string& name) const {
-    std::string value = variables("OTEL_EXPORTER_OTLP_METRICS_" + name);
-    return value.empty() ? variables("OTEL_EXPORTER_OTLP_" + name) : value;
+  std::string name_of(const std::string& name) const {
+    std::string specific = "OTEL_EXPORTER_OTLP_METRICS_" + name;
+    return variables(specific).empty() ? "OTEL_EXPORTER_OTLP_" + name : specific;
+  }
+  std::string value_of(const std::string& name) const { return variables(name_of(name)); }
+  /// The receiver's URL by the configuration or a variable; empty: nothing names one.
+  std::string url_of(const std::string& endpoint) {
+    const bool has_path = host_and_path(endpoint).find('/') != std::string_view::npos;
+    if (!endpoint.empty()) return has_path ? endpoint : endpoint + std::string(kPath);
+    const std::string name = name_of("ENDPOINT");
+    std::string url = variables(name);
+    if (const Complaint complaint = check_endpoint(url)) wrong = name + " " + complaint->text;
+    if (url.empty() || name.ends_with("METRICS_ENDPOINT")) return url;
+    if (url.ends_with('/')) url.pop_back();
+    return url + std::string(kPath);
   }
   void expect(const std::string& name, const std::string& supported) {
     const std::string value = value_of(name);
     if (!value.empty() && value != supported)
-      wrong = "OTEL_EXPORTER_OTLP_" + name + " must be " + supported + ", not \"" + printable(value) + "\"";
+      wrong = name_of(name) + " must be " + supported + ", not \"" + printable(value) + "\"";
   }
   void take(const std::string& name, const std::string& milliseconds, options::CheckOf<Duration> check,
             Duration& to) {
@@ -125,25 +137,13 @@ struct Exporter {
   }
 };
 
-std::string url_of(const std::string& endpoint, const Variables& variables) {
-  const bool has_path = host_and_path(endpoint).find('/') != std::string_view::npos;
-  if (!endpoint.empty()) return has_path ? endpoint : endpoint + std::string(kPath);
-  if (std::string url = variables("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"); !url.empty()) return url;
-  std::string url = variables("OTEL_EXPORTER_OTLP_ENDPOINT");
-  if (url.empty()) return url;
-  if (url.ends_with('/')) url.pop_back();
-  return url + std::string(kPath);
-}
-
 }  // namespace
 
 Result<Settings> with_variables(Settings settings, const Variables& variables) {
   const Settings defaults;
-  settings.endpoint = url_of(settings.endpoint, variables);
-  if (settings.endpoint.empty()) return settings;
   Exporter exporter{variables};
-  if (const Complaint complaint = check_endpoint(settings.endpoint))
-    exporter.wrong = "OTEL_EXPORTER_OTLP_ENDPOINT " + complaint->text;
+  settings.endpoint = exporter.url_of(settings.endpoint);
+  if (settings.endpoint.empty()) return settings;
   exporter.expect("PROTOCOL", "http/protobuf");
   exporter.expect("TEMPORALITY_PREFERENCE", "cumulative");
   if (exporter.value_of("COMPRESSION") == "none") {
@@ -156,8 +156,7 @@ Result<Settings> with_variables(Settings settings, const Variables& variables) {
   if (settings.cert_file.empty()) settings.cert_file = exporter.value_of("CLIENT_CERTIFICATE");
   if (settings.key_file.empty()) settings.key_file = exporter.value_of("CLIENT_KEY");
   if (settings.timeout == defaults.timeout)
-    exporter.take("OTEL_EXPORTER_OTLP_TIMEOUT", exporter.value_of("TIMEOUT"), check_timeout,
-                  settings.timeout);
+    exporter.take(exporter.name_of("TIMEOUT"), exporter.value_of("TIMEOUT"), check_timeout, settings.timeout);
   constexpr const char* kInterval = "OTEL_METRIC_EXPORT_INTERVAL";
   if (settings.interval == defaults.interval)
     exporter.take(kInterval, variables(kInterval), check_interval, settings.interval);

@@ -65,13 +65,14 @@ TEST(OtlpVariables, AreRejectedByName) {
   const auto error = [](const std::string& name, const std::string& value) {
     return with({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"}, {name, value}}).endpoint;
   };
-  EXPECT_EQ(
-      with({{"OTEL_EXPORTER_OTLP_ENDPOINT", "c:4317"}}).endpoint,
-      "OTEL_EXPORTER_OTLP_ENDPOINT must be a URL such as https://collector:4318, not \"c:4317/v1/metrics\"");
+  EXPECT_EQ(with({{"OTEL_EXPORTER_OTLP_ENDPOINT", "c:4317"}}).endpoint,
+            "OTEL_EXPORTER_OTLP_ENDPOINT must be a URL such as https://collector:4318, not \"c:4317\"");
+  EXPECT_EQ(error("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "m/v1"),
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT must be a URL such as https://collector:4318, not \"m/v1\"");
   EXPECT_EQ(error("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
             "OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf, not \"grpc\"");
   EXPECT_EQ(error("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta"),
-            "OTEL_EXPORTER_OTLP_TEMPORALITY_PREFERENCE must be cumulative, not \"delta\"");
+            "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE must be cumulative, not \"delta\"");
   EXPECT_EQ(error("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
             "OTEL_EXPORTER_OTLP_TIMEOUT (milliseconds) must be at most 1m, and not 0");
   EXPECT_EQ(error("OTEL_METRIC_EXPORT_INTERVAL", "10"),

@@ -2,11 +2,11 @@
 
 #include <cmath>
 #include <exception>
-#include <functional>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
 #include "base/build_info.hpp"
+#include "collectors/api/buckets.hpp"
 #include "exporter/otlp/mapping.hpp"
 
 namespace gpumeter::otlp {
@@ -18,12 +18,14 @@ constexpr unsigned kResourceMetrics = 1, kResource = 1, kScopeMetrics = 2, kScop
                    kSchemaUrl = 3;  ///< from the request down to its metrics
 constexpr unsigned kResourceAttribute = 1, kScopeName = 1, kScopeVersion = 2;
 constexpr unsigned kName = 1, kDescription = 2, kUnit = 3, kGauge = 5, kSum = 7, kHistogram = 9,
-                   kSummary = 11;  ///< of a Metric
+                   kExponentialHistogram = 10, kSummary = 11;  ///< of a Metric
 constexpr unsigned kPoint = 1, kTemporality = 2, kIsMonotonic = 3;
 constexpr unsigned kStart = 2, kTime = 3, kDouble = 4, kInteger = 6,
                    kAttribute = 7;          ///< of a NumberDataPoint
 constexpr unsigned kCount = 4, kTotal = 5;  ///< of a HistogramDataPoint and a SummaryDataPoint
 constexpr unsigned kBucketCounts = 6, kBounds = 7, kHistogramAttribute = 9;
+constexpr unsigned kExponentialAttribute = 1, kScale = 6, kZeroCount = 7, kPositive = 8, kZeroThreshold = 14,
+                   kOffset = 1, kExponentialCounts = 2;  ///< of an ExponentialHistogramDataPoint
 constexpr unsigned kQuantiles = 6, kQuantile = 1, kQuantileValue = 2;
 constexpr unsigned kKey = 1, kValue = 2, kText = 1;
 constexpr unsigned kPartialSuccess = 1, kRejected = 1, kErrorMessage = 2, kStatusMessage = 2;
@@ -50,16 +52,16 @@ void add_times(Message& point, double since, Nanoseconds now) {
   point.add_fixed64(field::kTime, static_cast<std::uint64_t>(now.count()));
 }
 
-std::uint64_t whole(double count) { return count > 0 ? static_cast<std::uint64_t>(count) : 0; }
+void add_exponential(Message& point, const ExponentialBuckets& buckets) {
+  point.add_sint32(field::kScale, kSchema);
+  point.add_fixed64(field::kZeroCount, buckets.zero_count);
+  point.add_double(field::kZeroThreshold, buckets.zero_threshold);
+  Message positive(point, field::kPositive);
+  positive.add_sint32(field::kOffset, buckets.first - 1);  // counted by lower bounds
+  positive.add_packed_uint64(field::kExponentialCounts, buckets.counts.begin(), buckets.counts.end());
+}
 
-/// The series of a histogram or summary before its count, in their order.
-struct Parts {
-  std::vector<double> bounds = {};  ///< or quantiles
-  std::vector<double> values = {};  ///< cumulative counts, or the quantiles' values
-  double sum = 0;
-};
-
-void add_buckets(Message& point, const Parts& parts, double count) {
+void add_buckets(Message& point, const Buckets& parts, double count) {
   std::vector<double> bounds;
   std::vector<std::uint64_t> counts;
   double before = 0;
@@ -73,7 +75,7 @@ void add_buckets(Message& point, const Parts& parts, double count) {
   point.add_packed_fixed<double>(field::kBounds, bounds.begin(), bounds.end());
 }
 
-void add_quantiles(Message& point, const Parts& parts) {
+void add_quantiles(Message& point, const Buckets& parts) {
   for (std::size_t i = 0; i < parts.bounds.size(); ++i) {
     Message quantile(point, field::kQuantiles);
     quantile.add_double(field::kQuantile, parts.bounds[i]);
@@ -97,7 +99,7 @@ class Encoder::Batch {
 
   void add(const MetricDescriptor& family, const Series& series, const Shown& shown) {
     const bool is_summary = family.type == MetricType::summary;
-    if (family.type == MetricType::histogram || is_summary) return add_part(family, series, shown.value);
+    if (family.type == MetricType::histogram || is_summary) return add_part(family, series, shown);
     const Mapping* const mapping = encoder_.has_conventions_ ? mapping_of(family, series.labels()) : nullptr;
     std::string bytes;
     Message point(bytes);
@@ -110,11 +112,11 @@ class Encoder::Batch {
       point.add_double(field::kDouble, shown.value);
     }
     add_labels(point, field::kAttribute, series.labels(), mapping);
-    add_point(metric_of(family, mapping), bytes);
+    add_point(metric_of(family, mapping, false), bytes);
   }
 
   /// Before the series of each family: an incomplete histogram is not the next one's.
-  void begin() { parts_ = {}; }
+  void begin() { buckets_ = {}; }
 
   std::vector<Request> take() {
     end_request();
@@ -122,6 +124,7 @@ class Encoder::Batch {
   }
 
  private:
+  using Key = std::pair<std::string, bool>;  ///< name; whether it is an exponential histogram
   /// Owns its texts: between two families of a walk, a page from outside may go with its families.
   struct Metric {
     std::string help;
@@ -132,25 +135,38 @@ class Encoder::Batch {
 
   // A source adds the buckets of a histogram, or the quantiles of a summary, first, then its sum, then its
   // count.
-  void add_part(const MetricDescriptor& family, const Series& series, double value) {
+  void add_part(const MetricDescriptor& family, const Series& series, const Shown& shown) {
     const bool is_summary = family.type == MetricType::summary;
     if (series.part() == SeriesPart::sum) {
-      parts_.sum = value;
+      sum_ = shown.value;
     } else if (series.part() != SeriesPart::count) {
-      parts_.bounds.push_back(bound_of(series.labels(), is_summary ? "quantile" : "le"));
-      parts_.values.push_back(value);
+      buckets_.add(bound_of(series.labels(), is_summary ? "quantile" : "le"), shown.value,
+                   is_fine_bucket(family, series.part()));
     } else {
-      std::string bytes;
-      Message point(bytes);
-      add_times(point, series.since(), now_);
-      point.add_fixed64(field::kCount, whole(value));
-      point.add_double(field::kTotal, parts_.sum);
-      is_summary ? add_quantiles(point, parts_) : add_buckets(point, parts_, value);
-      add_labels(point, is_summary ? field::kAttribute : field::kHistogramAttribute, series.labels(),
-                 nullptr);
-      add_point(metric_of(family, nullptr), bytes);
-      parts_ = {};
+      end_parts(family, series.labels(), shown, is_summary);
+      buckets_ = {};
     }
+  }
+
+  void end_parts(const MetricDescriptor& family, const Labels& labels, const Shown& shown, bool is_summary) {
+    std::string bytes;
+    Message point(bytes);
+    add_times(point, shown.since, now_);
+    point.add_fixed64(field::kCount, whole(shown.value));
+    point.add_double(field::kTotal, sum_);
+    const auto by_powers = is_summary ? std::nullopt : exponential(buckets_, shown.value);
+    unsigned attribute = field::kHistogramAttribute;
+    if (by_powers) {
+      add_exponential(point, *by_powers);
+      attribute = field::kExponentialAttribute;
+    } else if (is_summary) {
+      add_quantiles(point, buckets_);
+      attribute = field::kAttribute;
+    } else {
+      add_buckets(point, buckets_, shown.value);
+    }
+    add_labels(point, attribute, labels, nullptr);
+    add_point(metric_of(family, nullptr, by_powers.has_value()), bytes);
   }
 
   static void add_labels(Message& point, unsigned number, const Labels& labels, const Mapping* mapping) {
@@ -161,14 +177,14 @@ class Encoder::Batch {
   }
 
   // Without a type of its own (untyped), a family is a gauge.
-  Metric& metric_of(const MetricDescriptor& family, const Mapping* mapping) {
-    const std::string_view name = mapping != nullptr ? mapping->name : family.name;
-    const auto found = metrics_.find(name);
+  Metric& metric_of(const MetricDescriptor& family, const Mapping* mapping, bool is_exponential) {
+    Key key(mapping != nullptr ? mapping->name : family.name, is_exponential);
+    const auto found = metrics_.find(key);
     if (found != metrics_.end()) return found->second;
     const MetricType type = family.type == MetricType::untyped ? MetricType::gauge : family.type;
     Metric metric = mapping != nullptr ? Metric{"", mapping->unit, mapping->type}
                                        : Metric{std::string(family.help), unit_of(family), type};
-    return metrics_.emplace(name, std::move(metric)).first->second;
+    return metrics_.emplace(std::move(key), std::move(metric)).first->second;
   }
 
   void add_point(Metric& metric, const std::string& point) {
@@ -178,10 +194,11 @@ class Encoder::Batch {
     if (size_ >= encoder_.largest_) end_request();
   }
 
-  static void add_metric(Message& scope, const std::string& name, const Metric& metric) {
+  static void add_metric(Message& scope, const Key& key, const Metric& metric) {
     constexpr unsigned kKinds[] = {field::kGauge, field::kSum, field::kHistogram, field::kSummary,
                                    field::kSum};  // by MetricType
     Message message(scope, field::kMetrics);
+    const auto& [name, is_exponential] = key;
     add_text(message, field::kName, name);
     if (!metric.help.empty()) add_text(message, field::kDescription, valid_utf8(metric.help));
     add_text(message, field::kUnit, metric.unit);
@@ -190,7 +207,8 @@ class Encoder::Batch {
     if (metric.type != MetricType::gauge && metric.type != MetricType::summary)
       fields.add_enum(field::kTemporality, kCumulative);
     if (metric.type == MetricType::counter) fields.add_bool(field::kIsMonotonic, true);
-    message.add_message(kKinds[static_cast<std::size_t>(metric.type)], data);
+    message.add_message(
+        is_exponential ? field::kExponentialHistogram : kKinds[static_cast<std::size_t>(metric.type)], data);
   }
 
   void end_request() {
@@ -208,7 +226,7 @@ class Encoder::Batch {
           add_text(id, field::kScopeName, "gpumeter");
           add_text(id, field::kScopeVersion, build::kVersion);
         }
-        for (const auto& [name, metric] : metrics_) add_metric(scope, name, metric);
+        for (const auto& [key, metric] : metrics_) add_metric(scope, key, metric);
         if (encoder_.has_conventions_) add_text(scope, field::kSchemaUrl, kSchemaUrl);
       }
     }
@@ -218,8 +236,9 @@ class Encoder::Batch {
 
   const Encoder& encoder_;
   const Nanoseconds now_;
-  std::map<std::string, Metric, std::less<>> metrics_;  ///< by name
-  Parts parts_;
+  std::map<Key, Metric> metrics_;
+  Buckets buckets_;         ///< of the histogram or summary before its count
+  double sum_ = 0;          ///< its sum
   std::size_t size_ = 0;    ///< bytes of the points
   std::size_t points_ = 0;  ///< of the request that is not ended yet
   std::vector<Request> requests_;

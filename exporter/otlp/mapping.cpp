@@ -89,7 +89,8 @@ GPUs has 17 kB, so that 16 MiB hold the exports of half a day.
 
 - **Series**: those of the standard page; `detail`, `include` and `exclude` choose others, as those of `metrics` do for the page.
 - **Sums** are cumulative. Their start is that of the page (`_created`), and is left out if it is unknown.
-- **Histograms** have their own bounds: a conversion to exponential buckets would invent where in a bucket the values are.
+- **Histograms** of jobs are exponential with scale 3, exactly as they are counted; one with a value above its last bound
+  has bounds, as have those of model servers and pages, because no exponential bucket holds what theirs do.
   Families of pages without a type are gauges.
 - **Requests** are compressed and hold about 1 MiB at most before compression. What a receiver does not take waits in memory, at most
   16 MiB; then the oldest requests are dropped. Status 429, 502, 503 and 504, a timeout and a lost connection are tried again: after

@@ -6,6 +6,7 @@
 #include <protozero/varint.hpp>
 #include <utility>
 
+#include "collectors/api/buckets.hpp"
 #include "exporter/text/shown.hpp"
 
 namespace gpumeter {
@@ -20,6 +21,9 @@ constexpr unsigned kLabelName = 1, kLabelValue = 2;
 constexpr unsigned kValue = 1, kCounterCreated = 3;
 constexpr unsigned kSampleCount = 1, kSampleSum = 2,
                    kBucket = 3;  ///< of histograms; kBucket: also the quantiles of summaries
+constexpr unsigned kSchema = 5, kZeroThreshold = 6, kZeroCount = 7, kPositiveSpan = 12, kPositiveDelta = 13,
+                   kSpanOffset = 1, kSpanLength = 2;  ///< of native histograms
+constexpr unsigned kHistogramCreated = 15, kSummaryCreated = 4;
 constexpr unsigned kCumulativeCount = 1, kUpperBound = 2;
 constexpr unsigned kQuantile = 1, kQuantileValue = 2;
 constexpr unsigned kSeconds = 1, kNanos = 2;  ///< of google.protobuf.Timestamp
@@ -59,6 +63,35 @@ std::string timestamp(double unix_seconds) {
   return message;
 }
 
+/// The fields that make a histogram a native one too. A scraper takes those that it wants; without any
+/// observation, Prometheus knows a native one by its threshold.
+void append_native(const ExponentialBuckets& buckets, std::string& to) {
+  Message histogram(to);
+  histogram.add_sint32(field::kSchema, kSchema);
+  histogram.add_double(field::kZeroThreshold, buckets.zero_threshold);
+  histogram.add_uint64(field::kZeroCount, buckets.zero_count);
+  std::vector<std::int64_t> deltas;
+  std::int64_t last = 0;
+  for (std::size_t i = 0, end = 0; i < buckets.counts.size();) {  // end: of the last span
+    const std::size_t begin = i;
+    for (; i < buckets.counts.size() && buckets.counts[i] != 0; ++i) {
+      const auto count = static_cast<std::int64_t>(buckets.counts[i]);
+      deltas.push_back(count - std::exchange(last, count));
+    }
+    if (i == begin) {
+      ++i;
+      continue;
+    }
+    // The offset of the first span is its bucket's index, that of another the number of buckets in between.
+    const auto gap = static_cast<std::int32_t>(begin - end) + (end == 0 ? buckets.first : 0);
+    Message span(histogram, field::kPositiveSpan);
+    span.add_sint32(field::kSpanOffset, gap);
+    span.add_uint32(field::kSpanLength, static_cast<std::uint32_t>(i - begin));
+    end = i;
+  }
+  histogram.add_packed_sint64(field::kPositiveDelta, deltas.begin(), deltas.end());
+}
+
 /// The metrics of one family in protobuf, made from its series in their order.
 class FamilyMessage {
  public:
@@ -66,8 +99,8 @@ class FamilyMessage {
 
   /// `labels`: the label fields of the series, which a histogram's series does not need.
   void add(const Series& series, std::string_view labels, const Shown& shown) {
-    const bool is_whole = series.part() == SeriesPart::value && family_.type != MetricType::summary;
-    is_whole ? add_value(labels, shown) : add_part(series, shown.value);
+    const bool has_parts = family_.type == MetricType::histogram || family_.type == MetricType::summary;
+    has_parts ? add_part(series, shown) : add_value(labels, shown);
   }
 
   /// Appends the message and its length, unless it has no metric.
@@ -94,27 +127,47 @@ class FamilyMessage {
 
   // A source adds the buckets of a histogram, or the quantiles of a summary, first, then its sum, then its
   // count.
-  void add_part(const Series& series, double value) {
+  void add_part(const Series& series, const Shown& shown) {
     const bool is_summary = family_.type == MetricType::summary;
-    std::string entry;
-    Message message(entry);
     switch (series.part()) {
       case SeriesPart::bucket:
-        message.add_uint64(field::kCumulativeCount, static_cast<std::uint64_t>(value));
-        message.add_double(field::kUpperBound, bound_of(series.labels(), "le"));
-        return Message(parts_).add_bytes(field::kBucket, entry);
       case SeriesPart::value:
-        message.add_double(field::kQuantile, bound_of(series.labels(), "quantile"));
-        message.add_double(field::kQuantileValue, value);
-        return Message(parts_).add_bytes(field::kBucket, entry);
+        return is_summary ? add_quantile(series, shown.value) : add_bucket(series, shown.value);
       case SeriesPart::sum:
-        return Message(parts_).add_double(field::kSampleSum, value);
+        return Message(parts_).add_double(field::kSampleSum, shown.value);
       case SeriesPart::count:
-        Message(parts_).add_uint64(field::kSampleCount, static_cast<std::uint64_t>(value));
-        append_label_fields(series.labels(), entry);
-        end_metric(entry, is_summary ? field::kMetricSummary : field::kMetricHistogram, parts_);
-        parts_.clear();
+        end_parts(series, shown, is_summary);
     }
+  }
+
+  void add_bucket(const Series& series, double value) {
+    const bool is_fine = is_fine_bucket(family_, series.part());
+    buckets_.add(bound_of(series.labels(), "le"), value, is_fine);
+    if (is_fine) return;
+    Message parts(parts_);
+    Message bucket(parts, field::kBucket);
+    bucket.add_uint64(field::kCumulativeCount, whole(value));
+    bucket.add_double(field::kUpperBound, buckets_.bounds.back());
+  }
+
+  void add_quantile(const Series& series, double value) {
+    Message parts(parts_);
+    Message quantile(parts, field::kBucket);
+    quantile.add_double(field::kQuantile, bound_of(series.labels(), "quantile"));
+    quantile.add_double(field::kQuantileValue, value);
+  }
+
+  void end_parts(const Series& series, const Shown& shown, bool is_summary) {
+    Message(parts_).add_uint64(field::kSampleCount, whole(shown.value));
+    if (const auto native = exponential(buckets_, shown.value)) append_native(*native, parts_);
+    if (shown.since > 0)
+      Message(parts_).add_bytes(is_summary ? field::kSummaryCreated : field::kHistogramCreated,
+                                timestamp(shown.since));
+    std::string labels;
+    append_label_fields(series.labels(), labels);
+    end_metric(labels, is_summary ? field::kMetricSummary : field::kMetricHistogram, parts_);
+    parts_.clear();
+    buckets_ = {};
   }
 
   void end_metric(std::string_view labels, unsigned kind, std::string_view value) {
@@ -127,6 +180,7 @@ class FamilyMessage {
   std::string metrics_;
   /// Of a histogram or summary: the buckets or quantiles, and the sum, before their count.
   std::string parts_;
+  Buckets buckets_;  ///< of a histogram
 };
 
 void append_line(std::string_view prefix, double value, std::string& out) {
@@ -214,12 +268,13 @@ struct TextView::FamilyText {
   void append_lines(const Family& family, Request& request, std::string& out) {
     if (lines.empty()) {
       lines.renew(family, series, [&family](const Labels& labels, SeriesPart part, std::string& to) {
-        append_line_prefix(family.descriptor(), part, labels, to);
+        if (!is_fine_bucket(family.descriptor(), part))
+          append_line_prefix(family.descriptor(), part, labels, to);
       });
     }
     bool is_mentioned = false;
     series.for_each(family, request.now, [&](const Series& line, const Shown& shown) {
-      if (!request.collectors.wants(line)) return;
+      if (!request.collectors.wants(line) || is_fine_bucket(family.descriptor(), line.part())) return;
       if (!std::exchange(is_mentioned, true)) out += header(family.descriptor(), request.format);
       append_line(lines[line.position()], shown.value, out);
       const bool has_start = shown.since > 0 && request.format == Format::openmetrics;
@@ -229,8 +284,9 @@ struct TextView::FamilyText {
 
   void append_message(const Family& family, Request& request, std::string& out) {
     if (messages.empty()) {
-      messages.renew(family, series, [](const Labels& labels, SeriesPart part, std::string& to) {
-        if (part == SeriesPart::value) append_label_fields(labels, to);
+      messages.renew(family, series, [&family](const Labels& labels, SeriesPart part, std::string& to) {
+        const bool is_whole = part == SeriesPart::value && !is_fine_bucket(family.descriptor(), part);
+        if (is_whole) append_label_fields(labels, to);
       });
     }
     FamilyMessage message(family.descriptor());

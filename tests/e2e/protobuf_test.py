@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""A real Prometheus scrapes the protobuf page, which it asks for with native histograms, and stores what the text page shows."""
+"""A real Prometheus scrapes the protobuf page, which it asks for with native histograms, and stores what the text page shows: its histograms
+as native ones, whose buckets and quantiles are those of the durations that the test sent."""
+import bisect
 import json
+import math
+import random
 import shutil
 import struct
 import subprocess
@@ -19,6 +23,9 @@ from jobs import RECORDED, Folder
 PROTOBUF = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
 TYPES = {0: "counter", 1: "gauge", 4: "histogram"}
 HISTOGRAMS = ("ml_step_duration_seconds", "ml_inference_duration_seconds")
+WITHIN = 2 ** (1 / 8) - 1  # the width of a bucket
+SOURCE = random.Random(11)
+DURATIONS = [0.0003, 0.5, 0.50001, 1.0, 2.0, 4200.0] + [SOURCE.lognormvariate(-1, 1.2) for _ in range(494)]
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -64,7 +71,7 @@ def samples_of(name: str, metric: bytes):
                 if inner == 3:
                     bucket = dict(fields(content))
                     yield f"{name}_bucket", {**labels, "le": bucket[2]}, bucket[1]
-                else:
+                elif inner in (1, 2):
                     yield name + {1: "_count", 2: "_sum"}[inner], labels, content
 
 
@@ -116,8 +123,8 @@ class ProtobufTest(unittest.TestCase):
     def setUpClass(cls):
         folder = cls.enterClassContext(Folder())
         cls.daemon = cls.enterClassContext(folder.daemon())
-        folder.send(*RECORDED.read_text().splitlines())
-        cls.page = wait_until(lambda: (page := text_page(cls.daemon.fetch("/metrics", {"Accept": TEXT}).text)).of(HISTOGRAMS[0] + "_count")
+        folder.send(*RECORDED.read_text().splitlines(), f"ml.step.seconds:{':'.join(map(str, DURATIONS))}|d|#run:known")
+        cls.page = wait_until(lambda: (page := text_page(cls.daemon.fetch("/metrics", {"Accept": TEXT}).text)).of(HISTOGRAMS[0] + "_count", run="known")
                               and page, "a histogram on the page", every=0.5)
 
     def test_it_has_the_series_of_the_text_page(self):
@@ -160,9 +167,31 @@ class ProtobufTest(unittest.TestCase):
         stored = {key_of(series["metric"].pop("__name__"), {name: value for name, value in series["metric"].items() if name not in ("job", "instance")})
                   for series in ask('{__name__=~"gpu_.+|ml_.+"}')}
         shown = {each for each in keys_of(self.page) if each[0].startswith(("gpu_", "ml_"))}
-        self.assertEqual(stored ^ shown, set())
-        count, = (value for (name, _), value in self.page.of(HISTOGRAMS[0] + "_count").items())
-        self.assertEqual([float(series["value"][1]) for series in ask(HISTOGRAMS[0] + "_count")], [count])
+        of_histograms = {each for each in shown if each[0].startswith(HISTOGRAMS)}
+        self.assertEqual(stored ^ (shown - of_histograms | {(name.removesuffix("_count"), labels) for name, labels in of_histograms if name.endswith("_count")}),
+                         set())
+        self.check_histogram(lambda query: float(ask(query)[0]["value"][1]), ask(HISTOGRAMS[0] + '{run="known"}')[0]["histogram"][1])
+        of_run = [sum(("run", "known") in labels for _, labels in of) for of in (shown, stored)]
+        print(f"series of a run: {of_run[0]}, with native histograms {of_run[1]}")
+        self.assertEqual(of_run[0] - of_run[1], 169)  # of 170
+
+    def check_histogram(self, value, stored: dict) -> None:
+        """Has each duration in its bucket, and quantiles within the width of one."""
+        bounds = [2 ** (index / 8) for index in range(-88, 99)]
+        counts = {index: sum(bisect.bisect_left(bounds, seconds - 1e-9 * seconds) == index for seconds in DURATIONS) for index in range(len(bounds))}
+        known = [(bounds[index - 1] if index else -bounds[0], bounds[index], count) for index, count in counts.items() if count]
+        self.assertEqual(len(stored["buckets"]), len(known))
+        for (_, *found), expected in zip(stored["buckets"], known):
+            for number, wanted in zip(map(float, found), expected):
+                self.assertAlmostEqual(number / wanted, 1, 12, (found, expected))
+        self.assertEqual(int(stored["count"]), len(DURATIONS))
+        self.assertAlmostEqual(float(stored["sum"]), sum(DURATIONS), 3)
+        ordered = sorted(DURATIONS)
+        for share in (0.1, 0.5, 0.95, 0.99):
+            exact = ordered[math.ceil(share * len(ordered)) - 1]
+            found = value(f'histogram_quantile({share}, {HISTOGRAMS[0]}{{run="known"}})')
+            print(f"{share:.0%} of the durations: {found:.4f} s, exactly {exact:.4f} s, off by {found / exact - 1:+.2%}")
+            self.assertLess(abs(found / exact - 1), WITHIN)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 COLLECTORS = ROOT / "collectors"
-OF_HISTOGRAM = ("_bucket", "_sum", "_count")
+OF_HISTOGRAM = ("", "_bucket", "_sum", "_count")  # "": of a native one
 
 
 def series_names() -> set[str]:
@@ -21,8 +21,8 @@ def label_values() -> set[str]:
 
 
 def bucket_ranges() -> dict[str, tuple[int, ...]]:
-    """By family: first, last fine and last bound of its buckets, in steps of a decade's 25th; beyond the fine ones each fifth."""
+    """By family: first, last fine and last bound of its buckets, in eighths of an octave; beyond the fine ones each sixth."""
     families = dict(re.findall(r"&catalog::(\w+), .*\bk(\w+)\}", (COLLECTORS / "jobs/wire/vocabulary.cpp").read_text()))
     names = dict(re.findall(r'(\w+) = histogram\("(\w+)"', (COLLECTORS / "api/catalog.hpp").read_text()))
-    ranges = dict(re.findall(r"constexpr auto k(\w+) = bounds<Range\{([^}]*)\}", (COLLECTORS / "jobs/wire/vocabulary.cpp").read_text()))
+    ranges = dict(re.findall(r"constexpr Bounds k(\w+) = Range<([^>]*)>", (COLLECTORS / "jobs/wire/vocabulary.cpp").read_text()))
     return {names[family]: tuple(map(int, ranges[of].split(","))) for family, of in families.items() if of in ranges}

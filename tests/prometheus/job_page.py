@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Of collectors/jobs/wire/vocabulary.cpp: first, last fine and last bound in 25ths of a decade.
-BUCKET_RANGES = {"ml_step_duration_seconds": (-83, 70, 90), "ml_inference_duration_seconds": (-76, 70, 90),
-                 "ml_time_to_first_token_seconds": (-60, 55, 70), "ml_inter_token_latency_seconds": (-83, 0, 25)}
-BUCKETS = {family: tuple(float(f"{10 ** (step / 25):.4g}") for step in (*range(first, fine), *range(fine, last + 1, 5)))
+# Of collectors/jobs/wire/vocabulary.cpp: first, last fine and last bound in eighths of an octave.
+BUCKET_RANGES = {"ml_step_duration_seconds": (-88, 74, 98), "ml_inference_duration_seconds": (-80, 74, 98),
+                 "ml_time_to_first_token_seconds": (-64, 58, 82), "ml_inter_token_latency_seconds": (-88, 0, 60)}
+BUCKETS = {family: tuple(2 ** (step / 8) for step in (*range(first, fine), *range(fine, last + 1, 6)))
            for family, (first, fine, last) in BUCKET_RANGES.items()}
 SLOW = 0.2  # share of all durations that take three times as long as the rest
 PEAK = 1e15

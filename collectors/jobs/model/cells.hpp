@@ -43,8 +43,8 @@ class OwnedSlot {
  public:
   OwnedSlot() = default;
   OwnedSlot(Source& source, const MetricDescriptor& family, Labels labels,
-            SeriesPart part = SeriesPart::value)
-      : source_(&source), slot_(source.add(family, std::move(labels), part)) {}
+            SeriesPart part = SeriesPart::value, double since = 0)
+      : source_(&source), slot_(source.add(family, std::move(labels), part, since)) {}
   ~OwnedSlot() {
     if (source_ != nullptr) source_->drop(slot_);
   }
@@ -73,8 +73,9 @@ class RunSeries {
       : source_(&source), labels_({{"run", std::string(run)}, {"user", std::string(user)}}) {}
 
   const Labels& labels() const noexcept { return labels_; }
-  OwnedSlot add(const MetricDescriptor& family, Labels labels, SeriesPart part = SeriesPart::value) const {
-    return OwnedSlot(*source_, family, std::move(labels), part);
+  OwnedSlot add(const MetricDescriptor& family, Labels labels, SeriesPart part = SeriesPart::value,
+                double since = 0) const {
+    return OwnedSlot(*source_, family, std::move(labels), part, since);
   }
   OwnedSlot add(const MetricDescriptor& family) const { return add(family, labels_); }
 
@@ -86,28 +87,23 @@ class RunSeries {
 /// The values of one word with one choice of labels, and their series.
 class Cell {
  public:
-  Cell(const Word& word, LabelChoice choice, const RunSeries& run) : word_(&word), choice_(choice) {
+  /// `since`: Unix time in seconds at which the cell began to count.
+  Cell(const Word& word, LabelChoice choice, const RunSeries& run, double since)
+      : word_(&word), choice_(choice), since_(since) {
     const Labels labels = run.labels().with(labels_of(word, choice));
-    slots_.reserve(series_of(word));
-    if (word.times != nullptr) slots_.push_back(run.add(*word.times, labels));
-    if (word.bounds.empty()) {
-      slots_.push_back(run.add(*word.family, labels));
-      return;
-    }
-    buckets_.resize(word.bounds.size() + 1);
-    const auto add_bucket = [&](const std::string& bound) {
-      slots_.push_back(run.add(*word.family, labels.with({{"le", bound}}), SeriesPart::bucket));
-    };
-    for (const double bound : word.bounds) add_bucket(bound_text(bound));
-    add_bucket("+Inf");
-    slots_.push_back(run.add(*word.family, labels, SeriesPart::sum));
-    slots_.push_back(run.add(*word.family, labels, SeriesPart::count));
+    const double start = can_be_summed(word) ? since : 0;
+    if (word.times != nullptr) slots_.push_back(run.add(*word.times, labels, SeriesPart::value, start));
+    const bool is_histogram = word.shape == Shape::histogram;
+    if (is_histogram) add_buckets(run, labels);
+    slots_.push_back(
+        run.add(*word.family, labels, is_histogram ? SeriesPart::count : SeriesPart::value, start));
   }
 
   const Word& word() const noexcept { return *word_; }
   LabelChoice choice() const noexcept { return choice_; }
   /// The number of series that the quotas charge.
-  std::size_t series() const noexcept { return slots_.size(); }
+  std::size_t series() const noexcept { return series_of(*word_); }
+  double since() const noexcept { return since_; }
 
   /// `value`: as the client sent it, in seconds if it is a duration. `weight`: the number of events that the
   /// value represents (1 / sampling rate). A gauge has no weight.
@@ -119,7 +115,7 @@ class Cell {
     value_ += value * weight;
     times_ += weight;
     if (buckets_.empty()) return;
-    const auto bucket = std::ranges::lower_bound(word_->bounds, value) - word_->bounds.begin();
+    const auto bucket = std::ranges::lower_bound(word_->bounds.all, value) - word_->bounds.all.begin();
     buckets_[static_cast<std::size_t>(bucket)] += weight;
   }
 
@@ -152,8 +148,22 @@ class Cell {
   }
 
  private:
+  void add_buckets(const RunSeries& run, const Labels& labels) {
+    const Bounds& bounds = word_->bounds;
+    buckets_.resize(bounds.all.size() + 1);
+    const auto add_bucket = [&](const std::string& bound, bool is_classic) {
+      slots_.push_back(run.add(*word_->family, labels.with({{"le", bound}}),
+                               is_classic ? SeriesPart::bucket : SeriesPart::value));
+    };
+    for (std::size_t i = 0; i < bounds.all.size(); ++i)
+      add_bucket(bound_text(bounds.all[i]), bounds.is_classic(i));
+    add_bucket("+Inf", true);
+    slots_.push_back(run.add(*word_->family, labels, SeriesPart::sum));
+  }
+
   const Word* word_;
   LabelChoice choice_;
+  double since_;
   double value_ = 0;              ///< count, last value, or sum of the durations
   bool is_held_ = true;           ///< false: no process of the run has the value any more
   double times_ = 0;              ///< durations
@@ -178,7 +188,9 @@ class Cells {
         cells_, [&](const Cell& cell) { return &cell.word() == &word && cell.choice() == choice; });
     return found == cells_.end() ? nullptr : &*found;
   }
-  Cell& add(const Word& word, LabelChoice choice) { return cells_.emplace_back(word, choice, run_); }
+  Cell& add(const Word& word, LabelChoice choice, double since) {
+    return cells_.emplace_back(word, choice, run_, since);
+  }
   const std::vector<Cell>& all() const noexcept { return cells_; }
   std::vector<Cell>& all() noexcept { return cells_; }
 
@@ -210,7 +222,7 @@ class Cells {
   /// One line for each cell and custom metric.
   void save(RecordWriter& out) const {
     for (const Cell& cell : cells_) {
-      out.begin("cell")(cell.word().name, cell.choice()[0], cell.choice()[1], cell);
+      out.begin("cell")(cell.word().name, cell.choice()[0], cell.choice()[1], cell.since(), cell);
     }
     for (const CustomScalar& custom : customs_) out.begin("custom")(custom.metric, custom.value);
   }
@@ -224,8 +236,9 @@ class Cells {
       in.check(choice[i] == kNoLabel || choice[i] < values);
     }
     in.check(word != nullptr && word->family != nullptr);
+    const auto since = in.take<double>();
     if (in.failed() || find(*word, choice) != nullptr) return in.fail();
-    in(add(*word, choice));
+    in(add(*word, choice, since));
   }
   void restore_custom(RecordReader& in) {
     const std::string metric = in.take<std::string>();

@@ -164,7 +164,7 @@ class Message {
         measure.choice == untagged(measure.word)) {
       place.member->counted_steps += measure.value * measure.weight;
     }
-    Cell* const cell = users_.cell(user_, place, measure.word, measure.choice, from_.now.elapsed);
+    Cell* const cell = users_.cell(user_, place, measure.word, measure.choice, from_.now);
     if (cell != nullptr) cell->add(measure.value, measure.weight);
   }
 
@@ -177,7 +177,7 @@ class Message {
   /// The run's sum is the value of the cell; see Run::tick().
   void take_memory(const Place& place, const Measure& measure) {
     if (place.run == nullptr) return drop(Refusal::series_limit);
-    const Cell* const cell = users_.cell(user_, place, measure.word, measure.choice, from_.now.elapsed);
+    const Cell* const cell = users_.cell(user_, place, measure.word, measure.choice, from_.now);
     if (cell != nullptr) place.member->memory.at(measure.choice[0]) = measure.value;
   }
 

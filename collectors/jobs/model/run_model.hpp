@@ -25,7 +25,7 @@ class Users;
 struct Limits {
   /// Of one user; a packed line counts once for each value. As many at once after a second of silence.
   unsigned lines_per_second = 2000;
-  std::size_t series_per_run = 640;      ///< room for every histogram of training, or of serving (Bounds)
+  std::size_t series_per_run = 680;      ///< room for every histogram of training, or of serving (Bounds)
   std::size_t series_per_sender = 1280;  ///< see most_of_sender()
   std::size_t series_per_user = 8192;
   std::size_t series = 40000;

@@ -149,7 +149,7 @@ class Users {
       if (user.members >= limits.senders_per_user || members_ >= senders_left(user.members == 0)) return {};
       run = run_to_join(user, process->workload, run_name, from.now);
       const bool is_new = run == nullptr;
-      if (is_new && !make_room(user, *process, kSeriesOfEveryRun, from.now.elapsed)) return {};
+      if (is_new && !make_room(user, *process, kSeriesOfEveryRun, from.now)) return {};
       if (is_new) run = &add_run(user, process->workload, run_name, from.at);
       member = &run->join(from.id, from.facts);
       ++user.members;
@@ -177,7 +177,7 @@ class Users {
 
   /// Returns the cell of a word. If there is no room, returns a cell of `_other` for a word that can be
   /// summed, otherwise nullptr. Both cases count as series_limit.
-  Cell* cell(User& user, const Place& place, const Word& word, LabelChoice choice, Nanoseconds now) {
+  Cell* cell(User& user, const Place& place, const Word& word, LabelChoice choice, const Moment& now) {
     if (place.run != nullptr) {
       if (Cell* const cell = place.run->cells.find(word, choice)) return cell;
     }
@@ -185,7 +185,7 @@ class Users {
     if (place.run != nullptr && place.run->series + series <= limits.series_per_run &&
         make_room(user, *place.process, series, now)) {
       charge(user, place, series);
-      return &place.run->cells.add(word, choice);
+      return &place.run->cells.add(word, choice, to_seconds(now.unix));
     }
     drop(Refusal::series_limit);
     return can_be_summed(word) ? &overflow_cell(user, word, choice, now) : nullptr;
@@ -252,7 +252,7 @@ class Users {
 
   /// Series that a user gets even if others hold the whole quota: a run with the histogram of its steps, and
   /// a few further values.
-  static constexpr std::size_t kFirstSeries = 180;
+  static constexpr std::size_t kFirstSeries = 190;
 
   User make_user(std::string label, Nanoseconds now) const {
     const RunSeries other(source_, kOther, label);
@@ -382,7 +382,7 @@ class Users {
   }
 
   /// Has room, or takes it from the user with the most series for one of the first series of this user.
-  bool make_room(User& user, const Process& process, std::size_t series, Nanoseconds now) {
+  bool make_room(User& user, const Process& process, std::size_t series, const Moment& now) {
     while (!has_room(user, process, series)) {
       const bool may_take = has_budget(user, process) && has_own_room(user, process, series) &&
                             user.series + series <= kFirstSeries;
@@ -393,7 +393,7 @@ class Users {
 
   /// Removes a run of the user with the most series, if that user has more than `series`. Returns false if
   /// there is none.
-  bool remove_run_of_largest(std::size_t series, Nanoseconds now) {
+  bool remove_run_of_largest(std::size_t series, const Moment& now) {
     const auto charged = [](const auto& entry) {
       return entry.second.runs.empty() ? 0 : entry.second.series;
     };
@@ -406,7 +406,7 @@ class Users {
 
   /// Removes one run, so that its series are free for other users: one without processes if there is any,
   /// otherwise the one that is silent the longest. Its values are added to `_other`.
-  void remove_run(User& user, Nanoseconds now) {
+  void remove_run(User& user, const Moment& now) {
     const auto found = std::ranges::min_element(user.runs, {}, [](const auto& entry) {
       return std::pair(!entry.second.members().empty(), entry.second.last_heard());
     });
@@ -424,20 +424,20 @@ class Users {
   }
 
   /// The closed sets bound these cells to 902 series for each user, and to 902 more for all users together.
-  Cell& overflow_cell(User& user, const Word& word, LabelChoice choice, Nanoseconds now) {
+  Cell& overflow_cell(User& user, const Word& word, LabelChoice choice, const Moment& now) {
     if (Cell* const cell = user.other.find(word, choice)) return *cell;
     const std::size_t series = series_of(word);
     if (series_ + series > limits.series) return cell_of_others(word, choice, now);
     user.series += series;
     series_ += series;
-    return user.other.add(word, choice);
+    return user.other.add(word, choice, to_seconds(now.unix));
   }
 
   /// The cell of user `_other`.
-  Cell& cell_of_others(const Word& word, LabelChoice choice, Nanoseconds now) {
-    other_updated_ = now;
+  Cell& cell_of_others(const Word& word, LabelChoice choice, const Moment& now) {
+    other_updated_ = now.elapsed;
     Cell* const cell = other_.find(word, choice);
-    return cell != nullptr ? *cell : other_.add(word, choice);
+    return cell != nullptr ? *cell : other_.add(word, choice, to_seconds(now.unix));
   }
 
   /// Looks at most once a tick if it finds no process: each message of a newcomer asks again.

@@ -6,65 +6,36 @@
 #include <iterator>
 #include <string>
 
+#include "collectors/api/buckets.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/jobs/wire/line.hpp"
 
 namespace gpumeter::jobs {
 namespace {
 
-/// 10^(i/25) in thousandths. Decimal texts of four digits keep the page short; rounding adds at most 0.05 %.
-constexpr int kMantissas[] = {1000, 1096, 1202, 1318, 1445, 1585, 1738, 1905, 2089, 2291, 2512, 2754, 3020,
-                              3311, 3631, 3981, 4365, 4786, 5248, 5754, 6310, 6918, 7586, 8318, 9120};
-constexpr int kPerDecade = std::size(kMantissas);
-constexpr int kCoarse = 5;  ///< in the coarse range, only every fifth bound is used
-
-/// A set of bounds from 10^(first/25) to 10^(last/25) seconds; from `fine_end` on it is coarser.
+/// Bounds from 2^(first/8) to 2^(last/8) seconds; classic histograms have all of them up to 2^(fine_end/8).
+template <int first, int fine_end, int last>
 struct Range {
-  int first, fine_end, last;
-
-  constexpr std::size_t size() const {
-    const int count = fine_end - first + 1 + (last - fine_end) / kCoarse;
-    return static_cast<std::size_t>(count);
-  }
+  static_assert((last - fine_end) % static_cast<int>(Bounds::kCoarse) ==
+                0);  // so that these have the last one
+  static constexpr auto kAll = [] {
+    std::array<double, last - first + 1> all{};
+    for (int index = first; index <= last; ++index)
+      all[static_cast<std::size_t>(index - first)] = exponential_bound(index);
+    return all;
+  }();
+  static constexpr Bounds kBounds{kAll, fine_end - first + 1};
 };
 
-constexpr int decade_of(int index) {
-  return index >= 0 ? index / kPerDecade : -((kPerDecade - 1 - index) / kPerDecade);
-}
-
-/// Returns the double nearest to the decimal text, because one division by an exact power of ten rounds once.
-constexpr double bound_at(int index) {
-  const int decade = decade_of(index);
-  double bound = kMantissas[index - decade * kPerDecade];
-  double power = 1;
-  for (int i = decade; i < 3; ++i) power *= 10;
-  bound /= power;
-  for (int i = 3; i < decade; ++i) bound *= 10;
-  return bound;
-}
-
-template <Range range>
-constexpr std::array<double, range.size()> bounds() {
-  std::array<double, range.size()> all{};
-  int index = range.first;
-  for (double& bound : all) {
-    bound = bound_at(index);
-    index += index < range.fine_end ? 1 : kCoarse;
-  }
-  return all;
-}
-
-/// 0.5 ms to 10 minutes, coarser to 66 minutes: a small model's step, and a step that generates its own data.
-constexpr auto kSteps = bounds<Range{-83, 70, 90}>();
-/// 1 ms to 10 minutes, coarser to 66 minutes.
-constexpr auto kRequests = bounds<Range{-76, 70, 90}>();
-/// 4 ms to 158 s, coarser to 10 minutes: a long prompt, or one that waits in a queue.
-constexpr auto kFirstTokens = bounds<Range{-60, 55, 70}>();
-/// 0.5 ms to 1 s, coarser to 10 s: a stall between two tokens.
-constexpr auto kInterTokens = bounds<Range{-83, 0, 25}>();
-static_assert(kSteps.front() == 0.0004786 && kSteps.back() == 3981);
-static_assert(kRequests.front() == 0.000912 && kInterTokens.back() == 10);
-static_assert(kFirstTokens[60] == 1 && kFirstTokens[61] == 1.096);
+/// 0.5 ms to 10 minutes, coarser to 81 minutes: a small model's step, and a step that generates its own data.
+constexpr Bounds kSteps = Range<-88, 74, 98>::kBounds;
+/// 1 ms to 10 minutes, coarser to 81 minutes.
+constexpr Bounds kRequests = Range<-80, 74, 98>::kBounds;
+/// 4 ms to 152 s, coarser to 20 minutes: a long prompt, or one that waits in a queue.
+constexpr Bounds kFirstTokens = Range<-64, 58, 82>::kBounds;
+/// 0.5 ms to 1 s, coarser to 3 minutes: a stall between two tokens.
+constexpr Bounds kInterTokens = Range<-88, 0, 60>::kBounds;
+static_assert(kSteps.all[0] == 0.00048828125 && kSteps.all[88] == 1 && kSteps.all[89] == 1.0905077326652577);
 
 constexpr std::string_view kSplits[] = {"train", "eval", "infer"};
 constexpr std::string_view kKinds[] = {"train", "input", "output"};
@@ -146,7 +117,7 @@ bool can_be_summed(const Word& word) noexcept {
 }
 
 std::size_t series_of(const Word& word) noexcept {
-  if (word.shape == Shape::histogram) return word.bounds.size() + 3;  // +Inf, _sum, _count
+  if (word.shape == Shape::histogram) return word.bounds.classic() + 3;  // +Inf, _sum, _count
   return word.shape == Shape::phase ? 2 : 1;
 }
 

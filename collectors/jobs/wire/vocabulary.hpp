@@ -15,21 +15,32 @@
 #include "collectors/api/series.hpp"
 #include "collectors/jobs/wire/line.hpp"
 
-/// Upper bounds of the histograms' buckets, in seconds. The last bound, +Inf, is not part of these constant
-/// tables. Any thread.
-///
-/// `histogram_quantile` interpolates linearly inside a bucket, so its error is bounded by the ratio of the
-/// bucket's bounds. Training steps come close to this worst case: they all take the same time and fall into
-/// one bucket. At 25 bounds a decade (ratio 1.0965), any quantile up to the 99th percentile is at most 9.6 %
-/// off, whatever the distribution. At 20 bounds a decade the error would be 12 %. Quantiles of smooth
-/// distributions are within about 1 %.
-///
-/// Each series of a family has all of its bounds from its first observation on. Adaptive sets would be
-/// smaller, but a bucket that appears later lacks its first increase in `rate()`. Quantiles would then be
-/// wrong for a window, and machines with different sets could not be added up by `le`.
 namespace gpumeter::jobs {
 
-using Bounds = std::span<const double>;
+/// Upper bounds of a histogram's buckets, in seconds, without the last one, +Inf. Constant tables, any
+/// thread.
+///
+/// They are those of native histograms (collectors/api/buckets.hpp), so that one set of counts gives exact
+/// native and classic buckets. `histogram_quantile` interpolates inside a bucket, so its error is bounded by
+/// the ratio of the bucket's bounds, 1.0905. Training steps come close to this worst case: they all take the
+/// same time and fall into one bucket. Any quantile up to the 99th percentile is then at most 9.1 % off,
+/// whatever the distribution. Quantiles of smooth distributions are within about 1 %.
+///
+/// A classic histogram has a series for each bound, from its first observation on. Adaptive sets would be
+/// smaller, but a bucket that appears later lacks its first increase in `rate()`. Quantiles would then be
+/// wrong for a window, and machines with different sets could not be added up by `le`. Above the durations
+/// that matter, classic histograms therefore have every sixth bound only.
+struct Bounds {
+  static constexpr std::size_t kCoarse = 6;
+
+  std::span<const double> all = {};
+  std::size_t fine = 0;  ///< the first ones, which classic histograms have too
+
+  constexpr bool is_classic(std::size_t i) const noexcept {
+    return i < fine || (i + 1 - fine) % kCoarse == 0;
+  }
+  constexpr std::size_t classic() const noexcept { return fine + (all.size() - fine) / kCoarse; }
+};
 
 /// The value of the label `le`, in OpenMetrics' form: "0.001096", "10.0".
 std::string bound_text(double bound);
@@ -73,7 +84,7 @@ struct Word {
   const MetricDescriptor* family;
   std::array<const ClosedLabel*, 2> labels{};
   const MetricDescriptor* times = nullptr;  ///< counts the durations of a phase
-  Bounds bounds = {};                       ///< of a histogram; otherwise empty
+  Bounds bounds = {};                       ///< of a histogram
 };
 
 /// Returns nullptr if the vocabulary does not contain the name.
@@ -83,7 +94,7 @@ const Word* find_word(std::string_view name) noexcept;
 bool takes(const Word& word, LineType type) noexcept;
 /// Returns whether the word accepts this value, which must be is_acceptable().
 bool takes(const Word& word, double value) noexcept;
-/// The number of series for each choice of labels.
+/// The number of series for each choice of labels, of a histogram those of a classic one.
 std::size_t series_of(const Word& word) noexcept;
 
 /// Chooses the labels of a line by its tags. Ignores tags that the word does not have. These include all that

@@ -2,6 +2,10 @@
 // A run belongs to one user on one machine. Every record keeps job, instance, run and user, so that runs of one name stay apart
 // by machine and user. A quotient is absent if its divisor is absent or 0, so no record is NaN or infinite. A share of time is 0
 // only if time was observed and its share was 0.
+local steps = 'ml_step_duration_seconds';
+// Of the training steps, by a classic or a native histogram.
+local part(of, window) = 'rate(%(steps)s_%(of)s{split="train"}[%(window)s]) or histogram_%(of)s(rate(%(steps)s{split="train"}[%(window)s]))' % { steps: steps, of: of, window: window };
+
 function(config) {
   name: 'gpumeter-jobs',
   rules: [
@@ -141,8 +145,8 @@ function(config) {
       expr: |||
         clamp_max(
           sum without (phase) (rate(ml_phase_seconds_total{phase="data_loading"}[5m]))
-            / (sum without (split) (rate(ml_step_duration_seconds_sum{split="train"}[5m])) > 0), 1)
-      |||,
+            / (sum without (split) (%s) > 0), 1)
+      ||| % part('sum', '5m'),
     },
 
     // Goodput: progress of the run (ml_step) times the mean duration of its training steps, divided by the elapsed time (30
@@ -153,12 +157,12 @@ function(config) {
       record: 'run:ml_goodput:ratio_rate30m',
       expr: |||
         clamp_min(delta(ml_step[30m]), 0)
-          * (sum without (split) (rate(ml_step_duration_seconds_sum{split="train"}[30m])) > 0)
-          / (sum without (split) (rate(ml_step_duration_seconds_count{split="train"}[30m])) > 0)
+          * (sum without (split) (%s) > 0)
+          / (sum without (split) (%s) > 0)
           / (clamp_max(time() - ml_run_start_timestamp_seconds, 1800) > 0)
           unless changes(ml_run_start_timestamp_seconds[30m]) > 0
           unless ignoring (status) ml_run_stop_timestamp_seconds
-      |||,
+      ||| % [part('sum', '30m'), part('count', '30m')],
     },
 
     // GPU seconds of the last five minutes in which the run's GPUs were read, at most the run's own time for each. A GPU
@@ -191,67 +195,21 @@ function(config) {
   ] + (import 'costs.libsonnet')(config.cost) + [
     // Quantiles (50 %, 95 %, 99 %) of the durations of training steps and requests, of the time to the first token, and of the
     // time between tokens. With the daemon's buckets histogram_quantile is within 10 %. It returns NaN if nothing was
-    // counted, which the comparison removes.
+    // counted, which the comparison removes. A server has either classic or native histograms, or both while it changes.
     {
-      record: 'run_quantile:ml_step_duration_seconds:rate5m',
-      labels: { quantile: '0.5' },
-      expr: 'histogram_quantile(0.5, sum without (split) (rate(ml_step_duration_seconds_bucket{split="train"}[5m]))) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_step_duration_seconds:rate5m',
-      labels: { quantile: '0.95' },
-      expr: 'histogram_quantile(0.95, sum without (split) (rate(ml_step_duration_seconds_bucket{split="train"}[5m]))) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_step_duration_seconds:rate5m',
-      labels: { quantile: '0.99' },
-      expr: 'histogram_quantile(0.99, sum without (split) (rate(ml_step_duration_seconds_bucket{split="train"}[5m]))) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_inference_duration_seconds:rate5m',
-      labels: { quantile: '0.5' },
-      expr: 'histogram_quantile(0.5, rate(ml_inference_duration_seconds_bucket[5m])) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_inference_duration_seconds:rate5m',
-      labels: { quantile: '0.95' },
-      expr: 'histogram_quantile(0.95, rate(ml_inference_duration_seconds_bucket[5m])) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_inference_duration_seconds:rate5m',
-      labels: { quantile: '0.99' },
-      expr: 'histogram_quantile(0.99, rate(ml_inference_duration_seconds_bucket[5m])) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_time_to_first_token_seconds:rate5m',
-      labels: { quantile: '0.5' },
-      expr: 'histogram_quantile(0.5, rate(ml_time_to_first_token_seconds_bucket[5m])) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_time_to_first_token_seconds:rate5m',
-      labels: { quantile: '0.95' },
-      expr: 'histogram_quantile(0.95, rate(ml_time_to_first_token_seconds_bucket[5m])) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_time_to_first_token_seconds:rate5m',
-      labels: { quantile: '0.99' },
-      expr: 'histogram_quantile(0.99, rate(ml_time_to_first_token_seconds_bucket[5m])) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_inter_token_latency_seconds:rate5m',
-      labels: { quantile: '0.5' },
-      expr: 'histogram_quantile(0.5, rate(ml_inter_token_latency_seconds_bucket[5m])) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_inter_token_latency_seconds:rate5m',
-      labels: { quantile: '0.95' },
-      expr: 'histogram_quantile(0.95, rate(ml_inter_token_latency_seconds_bucket[5m])) >= 0',
-    },
-    {
-      record: 'run_quantile:ml_inter_token_latency_seconds:rate5m',
-      labels: { quantile: '0.99' },
-      expr: 'histogram_quantile(0.99, rate(ml_inter_token_latency_seconds_bucket[5m])) >= 0',
-    },
+      record: 'run_quantile:%s:rate5m' % family,
+      labels: { quantile: share },
+      expr: |||
+        (
+            histogram_quantile(%(share)s, sum without (split) (rate(%(family)s_bucket%(only)s[5m])))
+          or
+            histogram_quantile(%(share)s, sum without (split) (rate(%(family)s%(only)s[5m])))
+        ) >= 0
+      ||| % { share: share, family: family, only: if family == steps then '{split="train"}' else '' },
+    }
+    for family in [steps, 'ml_inference_duration_seconds', 'ml_time_to_first_token_seconds', 'ml_inter_token_latency_seconds']
+    for share in ['0.5', '0.95', '0.99']
+  ] + [
     // Who used a GPU within the last 10 minutes: its runs, otherwise its three largest workloads. The alerts' texts name them.
     {
       record: 'gpu_holder:gpu_workload_info:last10m',

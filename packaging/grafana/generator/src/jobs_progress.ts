@@ -55,8 +55,9 @@ const quantiles = (title: string, description: string, histogram: string, ...mat
   })),
 });
 
-/** Five bounds per decade of the 25, the digits 1, 1.585, 2.512, 3.981 and 6.31: more would be too thin to see in a heatmap. */
-const EACH_FIFTH = 'le=~"[0.]*(1|1[.]?5[.]?8[.]?5|2[.]?5[.]?1[.]?2|3[.]?9[.]?8[.]?1|6[.]?3[.]?1)[0.]*|[+]Inf"';
+/** The powers of 2, one bound of eight: more would be too thin to see in a heatmap. */
+const POWERS = Array.from({ length: 22 }, (_, power) => 2 ** (power - 11));
+const EACH_POWER = `le=~"${POWERS.join('|').replaceAll('.', '[.]')}|[0-9]+[.]0|[+]Inf"`;
 const PHASE_SECONDS = rate(ofRun('ml_phase_seconds_total'));
 
 export const steps: Row = {
@@ -68,7 +69,7 @@ export const steps: Row = {
       title: 'Durations of steps',
       description: 'Training steps of all chosen runs per second, by duration.',
       unit: units.Seconds,
-      buckets: `sum by (le) (${rate(ofRun('ml_step_duration_seconds_bucket', 'split="train"', EACH_FIFTH))})`,
+      buckets: `sum by (le) (${rate(ofRun('ml_step_duration_seconds_bucket', 'split="train"', EACH_POWER))})`,
     },
     {
       kind: 'series',

@@ -32,8 +32,11 @@ export const OFU = perRun('avg', `${HELD} * on (job, instance, uuid) group_left 
 export const ENERGY = perRun('sum', rate(ofRun('ml_energy_joules_total')));
 export const JOULES_PER_SAMPLE = `(${ENERGY} > 0) / (${SAMPLES} > 0)`;
 
-const STEP_SECONDS = perRun('sum', rate(ofRun('ml_step_duration_seconds_sum', 'split="train"')));
-const STEP_COUNT = perRun('sum', rate(ofRun('ml_step_duration_seconds_count', 'split="train"')));
+/** Of the training steps, by a classic or a native histogram. */
+const ofSteps = (part: 'sum' | 'count') =>
+  perRun('sum', `${rate(ofRun(`ml_step_duration_seconds_${part}`, 'split="train"'))} or histogram_${part}(${rate(ofRun('ml_step_duration_seconds', 'split="train"'))})`);
+const STEP_SECONDS = ofSteps('sum');
+const STEP_COUNT = ofSteps('count');
 /** The processes of a run step together, so their number cancels out. The rule in jobs.yml has a longer window. */
 export const GOODPUT = `clamp_min(${perRun('max', `deriv(${ofRun('ml_step')}[$__rate_interval])`)}, 0) * (${STEP_SECONDS} > 0) / (${STEP_COUNT} > 0)`;
 export const INPUT_BOUND = `${perRun('sum', rate(ofRun('ml_phase_seconds_total', 'phase="data_loading"')))} / (${STEP_SECONDS} > 0)`;
@@ -46,6 +49,7 @@ export const THROTTLED_BY_CAUSE = `sum by (job, instance, run, user, cause) (${r
 /** Share of the GPUs' time that throttling cost: the missing share of the clock while they were throttled. */
 export const CLOCK_LOST = `${perRun('sum', rate(ofRun('ml_clock_lost_seconds_total')))} / ${GPUS}`;
 
-/** The quantile `share` of the durations in the step. */
+/** The quantile `share` of the durations in the step, by a classic or a native histogram. */
 export const quantile = (share: number, histogram: string, ...matchers: string[]) =>
-  `histogram_quantile(${share}, sum by (job, instance, run, user, le) (${rate(ofRun(`${histogram}_bucket`, ...matchers))}))`;
+  `histogram_quantile(${share}, sum by (job, instance, run, user, le) (${rate(ofRun(`${histogram}_bucket`, ...matchers))})) or ` +
+  `histogram_quantile(${share}, ${perRun('sum', rate(ofRun(histogram, ...matchers)))})`;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "exporter/otlp/encoder.hpp"
 #include "exporter/otlp/part.hpp"
@@ -118,6 +119,37 @@ TEST(OtlpEncoder, SplitsAnExportBetweenPoints) {
   EXPECT_GT(requests.size(), 5U);
   EXPECT_EQ(points, 100U);
   EXPECT_EQ(Encoder(Store(), all, {}, true).encode({}).size(), 0U);
+}
+
+/// The last point of an export of a histogram with the bounds 1, 2^(1/8) and 2^(2/8), in its metric.
+std::string point_with(double above_last) {
+  static constexpr MetricDescriptor kSeconds{"s_seconds", "S.", "seconds", MetricType::histogram};
+  Store store;
+  Source source = store.attach();
+  for (const auto& [le, count, part] :
+       {std::tuple("1.0", 2.0, SeriesPart::bucket), std::tuple("1.0905077326652577", 5.0, SeriesPart::value),
+        std::tuple("1.189207115002721", 9.0, SeriesPart::bucket),
+        std::tuple("+Inf", 9 + above_last, SeriesPart::bucket)})
+    source.set(source.add(kSeconds, {{"le", le}}, part), count);
+  source.set(source.add(kSeconds, {}, SeriesPart::sum), 1);
+  source.set(source.add(kSeconds, {}, SeriesPart::count, 1), 9 + above_last);
+  source.commit({});
+  Encoder encoder(store, {.detail = MetricsDetail::full}, {}, false);
+  const std::string body = encoder.encode({{}, std::chrono::seconds(2)}).front().body;
+  return body.substr(body.rfind("\x1a\x01s") + 3);  // the unit
+}
+std::string fixed64(std::uint64_t value) { return {reinterpret_cast<const char*>(&value), sizeof(value)}; }
+std::string number(double value) { return {reinterpret_cast<const char*>(&value), sizeof(value)}; }
+
+TEST(OtlpEncoder, SendsExactExponentialHistograms) {
+  using std::string_literals::operator""s;
+  const std::string times = "\x11" + fixed64(1'000'000'000) + "\x19" + fixed64(2'000'000'000);
+  const std::string point = times + "\x21" + fixed64(9) + "\x29" + number(1) + "\x30\x06" + "\x39" +
+                            fixed64(2) + "\x71" + number(1) +     // scale 3, zero_count, zero_threshold
+                            "\x42\x06\x08\x00\x12\x02\x03\x04"s;  // positive: 3 in (1, 2^(1/8)], then 4
+  const std::string metric = "\x0a" + std::string(1, static_cast<char>(point.size())) + point + "\x10\x02";
+  EXPECT_EQ(point_with(0), "\x52" + std::string(1, static_cast<char>(metric.size())) + metric);
+  EXPECT_EQ(point_with(1).front(), '\x4a') << "a histogram with bounds: one value is above the last";
 }
 
 TEST(OtlpAnswer, HasRejectedPointsAndWords) {

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "collectors/api/buckets.hpp"
 #include "exporter/text/shown.hpp"
 #include "tests/fakes/fake_clock.hpp"
 
@@ -314,6 +315,72 @@ TEST_F(ProtobufTest, MakesOneMetricOfTheSeriesOfAHistogram) {
   EXPECT_TRUE(page().ends_with(bytes({0x0A, 6, 0x0A, 1, 'r', 0x12, 1, 'a', 0x3A, 37}) + bound + rest + sum +
                                bytes({0x08, 3})))
       << testing::PrintToString(page());
+}
+
+/// Durations of a run: bounds are 2^(-1/8), 1, 2^(1/8), .., 2; the last but one is not in classic histograms.
+class NativeHistogramTest : public ProtobufTest {
+ protected:
+  NativeHistogramTest() {
+    for (int index = -1; index <= 8; ++index) add(exponential_bound(index), index != 7);
+    source_.add(kSteps, kRun.with({{"le", "+Inf"}}), SeriesPart::bucket);
+    source_.add(kSteps, kRun, SeriesPart::sum);
+    source_.add(kSteps, kRun, SeriesPart::count, 1767225600);  // its start
+  }
+  void add(double bound, bool is_classic) {
+    char text[kValueTextMax];
+    const std::string le(text, write_value(text, bound));
+    source_.add(kSteps, kRun.with({{"le", le}}), is_classic ? SeriesPart::bucket : SeriesPart::value);
+  }
+  /// The metric after its classic buckets, with these cumulative counts.
+  std::string after_buckets(std::initializer_list<double> counts, double sum) {
+    Source::Slot slot = 0;
+    for (const double count : counts) source_.set(slot++, count);
+    source_.set(slot++, sum);
+    source_.set(slot, *std::prev(counts.end()));
+    source_.commit(kNow);
+    const std::string all = page();
+    return all.substr(all.rfind(bytes({0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x7F})) + 9);  // the bound +Inf
+  }
+
+  const Labels kRun{{"r", "a"}};
+  Source source_ = store_.attach();
+};
+
+const std::string kSince = bytes({0x7A, 8, 0x08, 0x80, 0xF2, 0xD6, 0xCA, 0x06, 0x10, 0});
+const std::string kSum = bytes({0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F});
+/// sint32 schema 3, and the zero bucket with what is not above 2^(-1/8).
+const std::string kSchemaAndThreshold =
+    bytes({0x28, 6, 0x31, 0x86, 0xA4, 0xFB, 0xDC, 0x18, 0x58, 0xED, 0x3F});
+
+TEST_F(NativeHistogramTest, HasExactBucketsInSpans) {
+  // In the zero bucket 2, in that up to 1 three, in those up to 2^(4/8) and 2^(5/8) one and four, up to 2
+  // five.
+  EXPECT_EQ(after_buckets({2, 5, 5, 5, 5, 6, 10, 10, 10, 15, 15}, 1),
+            kSum + bytes({0x08, 15}) + kSchemaAndThreshold + bytes({0x38, 2}) +
+                bytes({0x62, 4, 0x08, 0, 0x10, 1}) +     // from index 0, of length 1
+                bytes({0x62, 4, 0x08, 6, 0x10, 2}) +     // three further, of length 2
+                bytes({0x62, 4, 0x08, 4, 0x10, 1}) +     // two further
+                bytes({0x6A, 4, 6, 3, 6, 2}) + kSince);  // 3, then -2, +3, +1
+}
+
+TEST_F(NativeHistogramTest, IsNativeWithoutAnyValue) {
+  EXPECT_EQ(after_buckets({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 1),
+            kSum + bytes({0x08, 0}) + kSchemaAndThreshold + bytes({0x38, 0}) + kSince);
+}
+
+TEST_F(NativeHistogramTest, IsClassicIfAValueIsAboveTheLastBound) {
+  EXPECT_EQ(after_buckets({0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2}, 1), kSum + bytes({0x08, 2}) + kSince);
+}
+
+TEST_F(NativeHistogramTest, HasFewerBoundsInText) {
+  after_buckets({1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2}, 3);
+  const std::string text = view_.render(Format::openmetrics).text;
+  EXPECT_EQ(text.find("1.834008086409"), std::string::npos) << text;
+  EXPECT_NE(text.find("s_bucket{r=\"a\",le=\"1.6817928305074288\"} 1\ns_bucket{r=\"a\",le=\"2\"} 2\n"
+                      "s_bucket{r=\"a\",le=\"+Inf\"} 2\ns_sum{r=\"a\"} 3\ns_count{r=\"a\"} 2\n"
+                      "s_created{r=\"a\"} 1.7672256e+09\n"),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(ProtobufTest, MakesOneMetricOfTheSeriesOfASummary) {

@@ -1,11 +1,5 @@
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -13,9 +7,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,7 +51,6 @@ constexpr auto kFilePatience = std::chrono::seconds(2);
 constexpr auto kWalkPatience = std::chrono::seconds(10);
 constexpr auto kPagePatience = std::chrono::seconds(60);
 constexpr auto kDaemonPatience = std::chrono::seconds(10);
-constexpr auto kJournalPatience = std::chrono::seconds(20);
 
 // Keys of the configuration whose values are secrets.
 constexpr std::string_view kSecretKeys[] = {"otlp.headers"};
@@ -270,7 +265,8 @@ void add_nvml(const config::Config& config, const Clock& clock, Bundle& bundle) 
 // Pages, configuration, versions, log.
 
 void add_own_page(config::Config config, const Clock& clock, Bundle& bundle) {
-  if (bundle.has_hung) return bundle.missing.push_back("pages/once.prom: not read, because a driver hangs");
+  if (bundle.has_hung)
+    return void(bundle.missing.emplace_back("pages/once.prom: not read, because a driver hangs"));
   const std::vector<config::Key> keys = config::keys(schema());
   const std::string full = "full";
   [[maybe_unused]] const auto always_valid = config::set(keys, config, "metrics.detail", {&full, 1});
@@ -280,7 +276,7 @@ void add_own_page(config::Config config, const Clock& clock, Bundle& bundle) {
   const auto page = read.values.find("");
   if (page == read.values.end()) {
     bundle.has_hung = true;
-    return bundle.missing.push_back("pages/once.prom: a driver does not answer");
+    return void(bundle.missing.emplace_back("pages/once.prom: a driver does not answer"));
   }
   bundle.redaction.add_labels_of(page->second);
   bundle.add({"pages/once.prom", page->second});
@@ -349,7 +345,10 @@ void add_names(Bundle& bundle) {
     bundle.redaction.add_host(host);
     bundle.redaction.add_host(host.substr(0, host.find('.')));
   }
-  // Users of a directory service are found by the label `user` of the pages.
+  // Users of a directory service: whoever runs the command, and those in the label `user` of the pages.
+  for (const char* const variable : {"SUDO_USER", "LOGNAME", "USER"}) {
+    if (const char* const name = std::getenv(variable)) bundle.redaction.add_user(name);
+  }
   constexpr unsigned kFirstPerson = 1000;  // below: accounts of the system, which each machine has
   std::string_view rest;
   const Result<std::string> users = read_file("/etc/passwd", std::size_t{1} << 20);
@@ -382,39 +381,21 @@ void add_versions(const Paths& paths, Bundle& bundle) {
   bundle.add({"versions.txt", std::move(text)});
 }
 
-/// The output of a program, which gets no input and no environment; it is killed when its time is over.
-Result<std::string> output_of(std::vector<const char*> arguments) {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return Error(std::strerror(errno));
-  const Descriptor out(ends[0]);
-  Descriptor in(ends[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, in.number(), STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  arguments.push_back(nullptr);
-  std::array<char*, 1> environment{};
-  pid_t child = 0;
-  const int failed = posix_spawn(&child, arguments.front(), &actions, nullptr,
-                                 const_cast<char* const*>(arguments.data()), environment.data());
-  posix_spawn_file_actions_destroy(&actions);
-  in = Descriptor();
-  if (failed != 0) return Error(std::string(arguments.front()) + ": " + std::strerror(failed));
+/// The journal's last lines, read within 20 s by a journalctl without an environment. `what`: constant
+/// options.
+std::string journal(const std::string& what) {
+  const std::string command =
+      "exec env -i /usr/bin/timeout 20 /usr/bin/journalctl --no-pager --quiet --no-hostname "
+      "--output=short-iso " +
+      what + " </dev/null 2>/dev/null";
+  const std::unique_ptr<FILE, int (*)(FILE*)> output(popen(command.c_str(), "re"), pclose);
   std::string text;
   std::array<char, 16384> piece;
-  const auto until = std::chrono::steady_clock::now() + kJournalPatience;
-  while (text.size() < kMostLogBytes) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    struct pollfd ready = {out.number(), POLLIN, 0};
-    if (left.count() <= 0 || poll(&ready, 1, static_cast<int>(left.count())) <= 0) break;
-    const ssize_t got = read(out.number(), piece.data(), piece.size());
-    if (got <= 0) break;
-    text.append(piece.data(), static_cast<std::size_t>(got));
+  while (output != nullptr && text.size() < kMostLogBytes) {
+    const std::size_t got = std::fread(piece.data(), 1, piece.size(), output.get());
+    if (got == 0) break;
+    text.append(piece.data(), got);
   }
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
   return text;
 }
 
@@ -424,21 +405,19 @@ void add_log(const BundleOptions& options, Bundle& bundle) {
     return log ? bundle.add({"log/daemon.log", *log})
                : bundle.missing.push_back("log: " + log.error().message());
   }
-  const char* const journalctl = "/usr/bin/journalctl";
-  const Result<std::string> daemon = output_of({journalctl, "--no-pager", "--quiet", "--no-hostname",
-                                                "--output=short-iso", "--lines=2000", "--unit=gpumeter*"});
-  const Result<std::string> kernel = output_of({journalctl, "--no-pager", "--quiet", "--no-hostname",
-                                                "--output=short-iso", "--lines=20000", "--dmesg"});
+  const std::string daemon = journal("--lines=2000 --unit='gpumeter*'");
+  const std::string kernel = journal("--lines=20000 --dmesg");
   std::string about_devices;
-  for (std::string_view rest = kernel ? std::string_view(*kernel) : std::string_view(); !rest.empty();) {
+  for (std::string_view rest = kernel; !rest.empty();) {
     const std::string_view line = take_until(rest, '\n');
     const bool is_about_devices = std::ranges::any_of(
         kKernelWords, [&](std::string_view word) { return line.find(word) != std::string_view::npos; });
     if (is_about_devices) about_devices.append(line).append("\n");
   }
-  if (daemon && !daemon->empty()) bundle.add({"log/daemon.log", *daemon});
-  if (!daemon || daemon->empty())
-    bundle.missing.push_back("log of the daemon: the journal has none that you may read; --log names a file");
+  if (!daemon.empty()) bundle.add({"log/daemon.log", daemon});
+  if (daemon.empty())
+    bundle.missing.emplace_back(
+        "log of the daemon: the journal has none that you may read; --log names a file");
   if (!about_devices.empty()) bundle.add({"log/kernel.log", std::move(about_devices)});
 }
 

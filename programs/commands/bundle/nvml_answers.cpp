@@ -34,10 +34,12 @@ constexpr unsigned kRoom = 4096;    // for samples and processes
 
 #define NVML(name) ask<&F::name>(#name
 #define NVML_PLAIN(name) ask_plain<&F::name>(#name
+// NOLINTBEGIN(bugprone-macro-parentheses): the name of a template takes none
 #define ROW(ask, name, keys) \
   { #name, keys, ask<&F::name> }
 #define PARTS(name, keys, ...) \
   { #name, keys, parts<&F::name, __VA_ARGS__> }
+// NOLINTEND(bugprone-macro-parentheses)
 using A = nvml::DeviceAttributes;
 using B = nvml::BankRemapperStatus;
 using H = nvml::RowRemapperHistogram;

@@ -222,7 +222,8 @@ std::shared_ptr<BusWatcher> App::make_bus_watcher(const config::Config& config) 
     if (answers) return log_.info("a PCI function answers again", {{"pci_address", address}});
     log_.warn("a PCI function does not answer; its last result stays in force", {{"pci_address", address}});
   };
-  auto watcher = std::make_shared<BusWatcher>(config.of<Paths>().sysfs, clock_, std::move(reports));
+  auto watcher = std::make_shared<BusWatcher>(config.of<Paths>().sysfs, config.of<Paths>().procfs, clock_,
+                                              std::move(reports));
   watcher->want(has_bus(config));
   return watcher;
 }

@@ -309,6 +309,7 @@ inline constexpr LabelMeaning kLabels[] = {
     {"gpumeter_values_denied", "what drop_in", "", "name of the values; the file that permits them"},
     {"gpumeter_part_up", "part", "", "name of the part"},
     {"gpumeter_pci_devices gpumeter_devices_expected", "vendor", "", "vendor of the GPUs"},
+    {"gpumeter_given_device_info", "pci_address vendor kind workload", "", "the GPU; `vm` and the name of the machine"},
     {"gpumeter_read_errors_total", "status", "unsupported gone timeout denied failed out_of_range", "the source no longer has the value; the device was removed; the driver gave up; no permission; any other error; an impossible number"},
     {"gpumeter_names_source_*", "source", "pods_api pod_resources cri logs", "the kubelet's Pods API; its pod-resources; the container runtime; the names of the pods' logs"},
     {"gpumeter_names_source_errors_total", "reason", "unavailable timeout", "no socket, no permission, or a closed connection; no answer in time"},

@@ -19,6 +19,7 @@ inline constexpr auto collector_last_success = gauge("gpumeter_collector_last_su
 inline constexpr auto values_denied = gauge("gpumeter_values_denied", "", "1 for values of the collector's devices that the service may not read as it is installed, by the drop-in of /usr/share/doc/gpumeter/examples/systemd that permits them; absent otherwise.");
 inline constexpr auto part_up = gauge("gpumeter_part_up", "", "1 if the part of the daemon answers; 0 while its turn is past its deadline, because the system does not answer it. Its series are then absent.", kFullPageOnly);
 inline constexpr auto pci_devices = gauge("gpumeter_pci_devices", "", "GPUs on the PCI bus, by vendor. Compare with gpumeter_collector_devices.");
+inline constexpr auto given_device_info = gauge("gpumeter_given_device_info", "", "GPU that a virtual machine uses by vfio, so that only the machine itself can read it; always 1.");
 inline constexpr auto devices_expected = gauge("gpumeter_devices_expected", "", "Number of GPUs that the machine should have (devices.expected), by vendor. vendor=any: all vendors together. Absent if not configured.");
 inline constexpr auto sample_duration = gauge("gpumeter_sample_duration_seconds", "seconds", "Duration of the last sampling pass in seconds, by tier. Passes run in the background, not during a scrape.");
 inline constexpr auto read_errors = counter("gpumeter_read_errors_total", "", "Failed reads of a GPU, by status. Sources that never returned a value are not counted.", kWhileNonzero);
@@ -68,6 +69,7 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &values_denied,
     &part_up,
     &pci_devices,
+    &given_device_info,
     &devices_expected,
     &sample_duration,
     &read_errors,

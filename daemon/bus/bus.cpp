@@ -15,6 +15,10 @@
 #include <utility>
 #include <variant>
 
+#include "base/proc.hpp"
+#include "base/text.hpp"
+#include "collectors/attribution/cgroup/workload_of.hpp"
+
 namespace gpumeter {
 namespace {
 
@@ -69,8 +73,12 @@ Diagnosis without_driver(const pci::Function& function, const Vendor& vendor, co
               " > /sys/bus/pci/drivers/" + module + "/bind"};
 }
 
-Diagnosis with_other_driver(const pci::Function& function, const Vendor& vendor) {
+Diagnosis with_other_driver(const pci::Function& function, const Vendor& vendor, const Host& host) {
   const std::string module(vendor.module);
+  if (const auto found = host.machines.find(pci::to_string(function.address)); found != host.machines.end()) {
+    return {"it is given to the virtual machine " + found->second,
+            "run gpumeter in the virtual machine to read it"};
+  }
   const std::string why = "it is bound to " + function.driver;
   if (is_for_machines(function.driver)) {
     return {why + ", for a virtual machine",
@@ -88,7 +96,7 @@ Diagnosis diagnose(const pci::Function& function, const Vendor& vendor, const Ho
             "set collectors." + name + ".enabled: true, or start with --collector." + name};
   }
   if (function.driver.empty()) return without_driver(function, vendor, host);
-  if (!is_readable_by(vendor, function.driver)) return with_other_driver(function, vendor);
+  if (!is_readable_by(vendor, function.driver)) return with_other_driver(function, vendor, host);
   if (vendor.name == "nvidia" && !host.nvidia_node.why.empty()) {
     return {host.nvidia_node.why, host.nvidia_node.remedy};
   }
@@ -104,10 +112,23 @@ bool is_read(const pci::Function& function, std::span<const DeviceStatus> device
   });
 }
 
+/// The functions that a device argument passes through: `vfio-pci,host=0000:0b:00.0,id=hostdev0`, or as
+/// libvirt writes it, {"driver":"vfio-pci","host":"0000:0b:00.0","id":"hostdev0"}.
+std::optional<pci::Address> passed_by(std::string_view argument) {
+  const bool is_json = argument.starts_with(R"({"driver":"vfio-pci")");
+  if (!is_json && !argument.starts_with("vfio-pci,")) return std::nullopt;
+  const std::string_view key = is_json ? R"(,"host":")" : ",host=";
+  const std::size_t at = argument.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  argument.remove_prefix(at + key.size());
+  return pci::parse_address(argument.substr(0, argument.find_first_of(",\"")));
+}
+
 constexpr auto kEvery = std::chrono::seconds(30);
 constexpr auto kAgain =
     std::chrono::seconds(5);  // after a function was silent, or the kernel refused a thread
 constexpr auto kStale = std::chrono::seconds(60);
+constexpr Nanoseconds kAtMost = std::chrono::seconds(2);  // for a look at all processes
 
 }  // namespace
 
@@ -119,6 +140,44 @@ Host look_at_host(const std::string& sysfs_root, const std::string& dev_root) {
   }
   if (host.modules.contains("nvidia")) host.nvidia_node = node_at(dev_root + "/nvidiactl");
   return host;
+}
+
+std::map<std::string, std::string> machines_with_devices(const std::string& procfs) {
+  constexpr std::size_t kLongestGroups = 65536;
+  constexpr std::size_t kLongestCommand = 1U << 20U;  // libvirt's of a usual machine has 6 KB
+  std::map<std::string, std::string> machines;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(procfs, error);
+  for (; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error)) {
+    const auto pid = parse_number<int>(entry->path().filename().string());
+    if (!pid) continue;
+    const std::string groups = read_small_file(proc::path(procfs, *pid, "cgroup"), kLongestGroups).text;
+    const cgroup::Path group = cgroup::most_telling_path(groups);
+    if (group.kind != cgroup::Kind::vm || !group.owner.empty()) continue;
+    const std::string command = read_small_file(proc::path(procfs, *pid, "cmdline"), kLongestCommand).text;
+    for (std::string_view rest = command; !rest.empty();) {
+      if (const auto address = passed_by(take_until(rest, '\0')))
+        machines.emplace(pci::to_string(*address), cgroup::attribution_of(group).workload);
+    }
+  }
+  return machines;
+}
+
+bool Bus::lends() const {
+  return std::ranges::any_of(functions, [](const auto& each) { return is_for_machines(each.driver); });
+}
+
+std::vector<Labels> Bus::given() const {
+  std::vector<Labels> given;
+  for (const pci::Function& function : functions) {
+    const auto machine = host.machines.find(pci::to_string(function.address));
+    if (machine == host.machines.end()) continue;
+    given.push_back(Labels({{"pci_address", machine->first},
+                            {"vendor", std::string(pci::vendor_word(function.vendor))},
+                            {"kind", std::string(to_string(cgroup::Kind::vm))},
+                            {"workload", machine->second}}));
+  }
+  return given;
 }
 
 void Bus::add(const pci::Function& adapter) {
@@ -151,11 +210,14 @@ std::string to_string(const UnreadDevice& unread) {
   return unread.pci_address + " " + unread.vendor + " " + unread.pci_id + driver + ": " + unread.why + remedy;
 }
 
-BusWatcher::BusWatcher(std::string sysfs_root, const Clock& clock, Reports reports, pci::Scan::Read read)
+BusWatcher::BusWatcher(std::string sysfs_root, std::string procfs, const Clock& clock, Reports reports,
+                       pci::Scan::Read read)
     : sysfs_root_(std::move(sysfs_root)),
+      procfs_(std::move(procfs)),
       clock_(clock),
       reports_(std::move(reports)),
       scan_("pci-function", clock, std::move(read)),
+      processes_("vfio-machines", kAtMost, clock),
       seen_at_(clock.monotonic()) {}
 
 void BusWatcher::start(Scheduler& scheduler) {
@@ -206,7 +268,15 @@ std::optional<Bus> BusWatcher::scan() {
   Bus bus;
   if (!known_.empty()) bus.host = look_at_host(sysfs_root_);
   for (const auto& [address, adapter] : known_) bus.add(adapter);
+  if (bus.lends()) bus.host.machines = machines();
   return bus;
+}
+
+const std::map<std::string, std::string>& BusWatcher::machines() {
+  using Machines = std::map<std::string, std::string>;
+  auto found = processes_.ask<Machines>({procfs_}, machines_with_devices).values;
+  if (const auto answer = found.find(procfs_); answer != found.end()) machines_ = std::move(answer->second);
+  return machines_;
 }
 
 void BusWatcher::report_silent(const std::vector<std::string>& silent) {

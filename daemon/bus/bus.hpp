@@ -12,12 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "base/bounded_calls.hpp"
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
 #include "base/scheduler.hpp"
 #include "collectors/api/device_status.hpp"
 #include "collectors/sources/pci.hpp"
+#include "exporter/store/labels.hpp"
 
 namespace gpumeter {
 
@@ -31,10 +33,18 @@ struct Host {
     std::string remedy;
   };
   Node nvidia_node;
+
+  /// The virtual machine that uses a function by vfio, by the function's address.
+  std::map<std::string, std::string> machines;
 };
 
 /// Looks at <sysfs_root>/module and <dev_root>/nvidiactl. Opens nothing, so that it wakes no device.
 Host look_at_host(const std::string& sysfs_root, const std::string& dev_root = "/dev");
+
+/// Finds the machines of libvirt and Proxmox by the control groups of their emulators, which only root can
+/// make, and the functions that each was started with by the emulator's command line: any user may read both.
+/// A device that was plugged into a running machine is in no command line. May hang in a process.
+std::map<std::string, std::string> machines_with_devices(const std::string& procfs);
 
 /// The display adapters on the bus that have a GPU's driver, whether a collector reads them or not. Adapters
 /// lent to a virtual machine, and consoles without a GPU, are left out.
@@ -46,6 +56,10 @@ struct Bus {
 
   /// Adds the next function in PCI order.
   void add(const pci::Function& adapter);
+  /// True if a GPU has a driver for virtual machines.
+  bool lends() const;
+  /// The labels of gpumeter_given_device_info: GPUs that a virtual machine uses.
+  std::vector<Labels> given() const;
 };
 
 /// The state of a collector, for the devices that it does not read.
@@ -74,8 +88,8 @@ class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
                                                                              ///< again
   };
 
-  /// `sysfs_root`: "/sys". `clock` must outlive this object.
-  BusWatcher(std::string sysfs_root, const Clock& clock, Reports reports,
+  /// `sysfs_root`: "/sys"; `procfs`: "/proc". `clock` must outlive this object.
+  BusWatcher(std::string sysfs_root, std::string procfs, const Clock& clock, Reports reports,
              pci::Scan::Read read = pci::read_function);
 
   /// The scheduler's stop() ends the scans; it must outlive this object's calls.
@@ -94,9 +108,11 @@ class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
   Nanoseconds turn();
   bool look();
   std::optional<Bus> scan();
+  const std::map<std::string, std::string>& machines();
   void report_silent(const std::vector<std::string>& silent);
 
   const std::string sysfs_root_;
+  const std::string procfs_;
   const Clock& clock_;
   const Reports reports_;
 
@@ -104,6 +120,8 @@ class BusWatcher : public std::enable_shared_from_this<BusWatcher> {
   pci::Scan scan_;
   std::map<pci::Address, pci::Function> known_;  ///< the display adapters, as of their last answers
   std::set<std::string> silent_;
+  BoundedCalls processes_;
+  std::map<std::string, std::string> machines_;  ///< as of the last answer
 
   Wakeable job_;
   std::atomic<bool> is_wanted_ = true;

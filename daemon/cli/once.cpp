@@ -134,6 +134,7 @@ Bus bus_of(const config::Config& config) {
   pci::Scan scan("bus", clock);
   bus.host = look_at_host(config.of<Paths>().sysfs);
   for (const pci::Function& adapter : scan.adapters(config.of<Paths>().sysfs).adapters) bus.add(adapter);
+  if (bus.lends()) bus.host.machines = machines_with_devices(config.of<Paths>().procfs);
   return bus;
 }
 
@@ -268,6 +269,7 @@ void add_self(const config::Config& config, const Survey& survey, const std::vec
   self.simulated = simulates(config);
   self.devices_expected = config.of<DeviceOptions>().expected.by_vendor;
   for (const auto& vendor : survey.bus.by_vendor) self.pci_devices.emplace_back(vendor);
+  self.given_devices = survey.bus.given();
   if (const Result<ProcessStats> process = read_process_stats("/proc")) self.process = *process;
   add_self_series(self, to);
 }

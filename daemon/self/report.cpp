@@ -155,6 +155,7 @@ void add_self_series(const SelfState& state, SeriesList& to) {
   for (const auto& [vendor, count] : state.pci_devices) {
     to.add(self_catalog::pci_devices, Labels({{"vendor", vendor}}), count);
   }
+  for (const Labels& given : state.given_devices) to.add(self_catalog::given_device_info, given, 1);
   for (const auto& [vendor, count] : state.devices_expected) {
     to.add(self_catalog::devices_expected, Labels({{"vendor", vendor}}), count);
   }
@@ -207,6 +208,7 @@ void SelfReport::add_bus(SelfState& self) {
   const std::optional<Bus> bus = sources_.bus.bus();
   if (bus) {
     for (const auto& vendor : bus->by_vendor) self.pci_devices.emplace_back(vendor);
+    self.given_devices = bus->given();
   }
   const bool is_late = sources_.bus.is_late();
   if (std::exchange(bus_was_late_, is_late) == is_late) return;

@@ -74,6 +74,7 @@ struct SelfState {
   std::vector<PassDuration> passes = {};
   std::vector<std::pair<std::string, bool>> parts = {};                ///< by name: whether it answers
   std::vector<std::pair<std::string, unsigned>> pci_devices = {};      ///< by vendor
+  std::vector<Labels> given_devices = {};                              ///< Bus::given()
   std::map<std::string, unsigned> devices_expected = {};               ///< by vendor; "any": of the machine
   std::vector<std::pair<unsigned, std::uint64_t>> http_requests = {};  ///< HttpServer::counts()
   std::optional<DrmScans::Figures> drm_scans = {};                     ///< nullopt: no device is watched

@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from harness import Daemon, run, wait_until
+from harness import Daemon, key, run, wait_until
 
 AMD = "0000:0c:00.0"
 INTEL = "0000:00:02.0"
@@ -55,6 +55,22 @@ class UnreadTest(unittest.TestCase):
         self.assertEqual(listed[:3], ["no GPU found", "", "on the bus and not read:"])
         self.assertEqual([line.split()[0] for line in listed[3:]], [INTEL, AMD])
         self.assertIn("although the kernel module amdgpu is loaded; see dmesg", listed[4])
+
+    def test_a_card_of_a_virtual_machine_is_given_to_it(self):
+        self.card(AMD, "1002:73BF", "vfio-pci")
+        self.card("0000:0d:00.0", "1002:73BF", "vfio-pci")
+        emulator = self.sysfs / "proc/4711"
+        emulator.mkdir(parents=True)
+        (emulator / "cgroup").write_text("0::/machine.slice/machine-qemu\\x2d2\\x2dbig\\x2done.scope/libvirt/emulator\n")
+        (emulator / "cmdline").write_text(f'qemu-system-x86_64\0-device\0{{"driver":"vfio-pci","host":"{AMD}","id":"hostdev0"}}\0')
+        daemon = self.daemon(f"--path.procfs={self.sysfs}/proc")
+        found = wait_until(lambda: self.unread(daemon), "the bus was read", 10)
+        self.assertEqual(found[AMD]["why"], "it is given to the virtual machine big-one")
+        self.assertEqual(found["0000:0d:00.0"]["why"], "it is bound to vfio-pci, for a virtual machine")
+        page = wait_until(lambda: (page := daemon.page()).of("gpumeter_given_device_info") and page, "the card is given", 10)
+        self.assertEqual(page.of("gpumeter_given_device_info"), {key("gpumeter_given_device_info", pci_address=AMD, vendor="amd", kind="vm", workload="big-one"): 1})
+        listed = run("--list-devices", f"--path.sysfs={self.sysfs}", f"--path.procfs={self.sysfs}/proc", "--no-collector.nvidia", f"--path.state={self.sysfs}/state").stdout
+        self.assertIn(f"{AMD} amd 1002:73bf (vfio-pci): it is given to the virtual machine big-one", listed)
 
     def test_a_collector_that_is_disabled(self):
         self.card(AMD, "1002:73BF", "amdgpu")

@@ -86,7 +86,7 @@ class BusWatcherTest : public testing::Test {
   int looks_ GPUMETER_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> told_ GPUMETER_GUARDED_BY(mutex_);
   const std::shared_ptr<BusWatcher> watcher_ = std::make_shared<BusWatcher>(
-      tree_.path(), clock_,
+      tree_.path(), tree_ / "proc", clock_,
       BusWatcher::Reports{[this](const Bus& bus) {
                             MutexLock lock(mutex_);
                             seen_ = bus;
@@ -142,6 +142,17 @@ TEST_F(BusWatcherTest, ACardThatIsPulledIsGone) {
   tree_.remove("bus/pci/devices/" + std::string(kSecond));
   look();
   EXPECT_THAT(watcher_->bus()->by_vendor, ElementsAre(Pair("amd", 1U)));
+}
+
+TEST_F(BusWatcherTest, AFunctionOfAMachineHasItsName) {
+  tree_.write(uevent(kSecond), "DRIVER=vfio-pci\nPCI_CLASS=38000\nPCI_ID=1002:73BF\n");
+  tree_.write("proc/100/cgroup", "0::/qemu.slice/101.scope\n");
+  tree_.write("proc/100/cmdline", "vfio-pci,host=" + std::string(kSecond));
+  start();
+  EXPECT_THAT(seen().host.machines, ElementsAre(Pair(kSecond, "101")));
+  tree_.remove("proc/100");
+  look();
+  EXPECT_TRUE(seen().host.machines.empty());
 }
 
 TEST_F(BusWatcherTest, IsEmptyWhereItIsNotWanted) {
@@ -208,6 +219,54 @@ TEST(UnreadDevices, OtherDrivers) {
             "0000:0c:00.0 nvidia 10de:73bf (nouveau): it is bound to nouveau, which the collector nvidia "
             "does not read; "
             "bind it to nvidia instead; install that driver if necessary");
+}
+
+/// /proc of a host. The arguments of machine 3 are those of QEMU 8 in a log of libvirt, those of machine 101
+/// Proxmox's; 4000 claims to be a machine and is a user's process.
+Tree host_with_machines() {
+  const auto command_line = [](std::string arguments) {
+    std::ranges::replace(arguments, ' ', '\0');
+    return arguments;
+  };
+  const std::string libvirt = command_line(
+      R"(/usr/bin/qemu-system-x86_64 -name guest=win11,debug-threads=on -S -device {"driver":"qxl-vga","id":"video0","bus":"pcie.0"} )"
+      R"(-device {"driver":"vfio-pci","host":"0000:02:00.0","id":"hostdev0","bootindex":1,"bus":"pci.4","addr":"0x0"} )"
+      R"(-device {"driver":"vfio-pci","host":"0000:01:00.0","id":"hostdev1","bus":"pci.6","addr":"0x0"} )");
+  const std::string proxmox = command_line(
+      "/usr/bin/kvm -id 101 -name web,debug-threads=on -device "
+      "vfio-pci,host=0000:0b:00.0,id=hostpci0,bus=ich9-pcie-port-1,addr=0x0 ");
+  return make_tree(
+      {{"3000/cgroup", "0::/machine.slice/machine-qemu\\x2d3\\x2dwin11.scope/libvirt/emulator\n"},
+       {"3000/cmdline", libvirt},
+       {"3100/cgroup", "0::/qemu.slice/101.scope\n"},
+       {"3100/cmdline", proxmox},
+       {"3200/cgroup", "0::/machine.slice/machine-qemu\\x2d4\\x2ddebian.scope/libvirt/emulator\n"},
+       {"3200/cmdline", "/usr/bin/qemu-system-x86_64"},
+       {"4000/cgroup",
+        "0::/user.slice/user-1000.slice/user@1000.service/machine.slice/machine-qemu\\x2d1\\x2dmine.scope\n"},
+       {"4000/cmdline", proxmox},
+       {"self/cgroup", "0::/\n"}});
+}
+
+TEST(GivenDevices, MachinesAreFoundByTheirControlGroupsAndCommandLines) {
+  const Tree proc = host_with_machines();
+  EXPECT_THAT(
+      machines_with_devices(proc.path()),
+      ElementsAre(Pair("0000:01:00.0", "win11"), Pair("0000:02:00.0", "win11"), Pair("0000:0b:00.0", "101")));
+  EXPECT_TRUE(machines_with_devices(proc / "none").empty());
+}
+
+TEST(GivenDevices, AGpuOfAMachineIsGivenAndNotUnread) {
+  Bus bus;
+  bus.add(function(kNvidia, "vfio-pci", 0x02));
+  bus.add(function(kNvidia, "vfio-pci", 0x03));
+  EXPECT_TRUE(bus.lends());
+  bus.host.machines = {{"0000:02:00.0", "win11"}, {"0000:04:00.0", "debian"}};
+  ASSERT_EQ(bus.given().size(), 1U);
+  EXPECT_EQ(to_string(unread_devices(bus, {}, kBoth).front()),
+            "0000:02:00.0 nvidia 10de:73bf (vfio-pci): it is given to the virtual machine win11; run "
+            "gpumeter in the "
+            "virtual machine to read it");
 }
 
 TEST(UnreadDevices, CollectorsThatAreDisabledOrBroken) {

@@ -76,16 +76,19 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
   amd.read_errors[0][static_cast<std::size_t>(ReadStatus::timeout)] = 3;
   amd.read_errors[1] = {};
   amd.denied = {{"busy_time", "pmu.conf"}};
-  const SelfState state{.build = {.version = "1"},
-                        .simulated = true,
-                        .config_reload_successful = false,
-                        .collectors = {amd, {.name = "nvidia", .released = true}},
-                        .passes = {{"amd", 1, "fast", 0.25}},
-                        .pci_devices = {{"amd", 2}},
-                        .devices_expected = {{"amd", 2}, {"nvidia", 8}},
-                        .http_requests = {{200, 5}, {404, 0}},
-                        .log_dropped = 8,
-                        .process = ProcessStats{1.5, 2, 3, 4, 5, 6, 7}};
+  const SelfState state{
+      .build = {.version = "1"},
+      .simulated = true,
+      .config_reload_successful = false,
+      .collectors = {amd, {.name = "nvidia", .released = true}},
+      .passes = {{"amd", 1, "fast", 0.25}},
+      .pci_devices = {{"amd", 2}},
+      .given_devices = {Labels(
+          {{"pci_address", "0000:02:00.0"}, {"vendor", "nvidia"}, {"kind", "vm"}, {"workload", "win11"}})},
+      .devices_expected = {{"amd", 2}, {"nvidia", 8}},
+      .http_requests = {{200, 5}, {404, 0}},
+      .log_dropped = 8,
+      .process = ProcessStats{1.5, 2, 3, 4, 5, 6, 7}};
   EXPECT_EQ(lines_of(state),
             "gpumeter_build_info{version=\"1\"} 1\n"
             "gpumeter_collector_devices{collector=\"amd\"} 2\n"
@@ -99,6 +102,8 @@ TEST(SelfMetrics, ShowsCollectorsPassesAndTheProcess) {
             "gpumeter_config_last_reload_successful 0\n"
             "gpumeter_devices_expected{vendor=\"amd\"} 2\n"
             "gpumeter_devices_expected{vendor=\"nvidia\"} 8\n"
+            "gpumeter_given_device_info{pci_address=\"0000:02:00.0\",vendor=\"nvidia\",kind=\"vm\",workload="
+            "\"win11\"} 1\n"
             "gpumeter_http_requests_total{code=\"200\"} 5\n"
             "gpumeter_http_requests_total{code=\"404\"} 0\n"
             "gpumeter_log_dropped_total 8\n"
@@ -137,6 +142,7 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
                   .passes = {{"amd", 0, "fast", 1}},
                   .parts = {{"health", true}},
                   .pci_devices = {{"amd", 1}},
+                  .given_devices = {Labels({{"pci_address", "0000:02:00.0"}})},
                   .devices_expected = {{"any", 1}},
                   .http_requests = {{200, 1}},
                   .drm_scans = DrmScans::Figures{},

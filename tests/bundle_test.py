@@ -15,12 +15,13 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "e2e"), str(HERE / "fakes/nvml")]
+sys.path[:0] = [str(HERE / "e2e"), str(HERE / "fixtures"), str(HERE / "fakes/nvml")]
 import at_once  # noqa: E402
 import kfd_test  # noqa: E402
 import nvidia_captures_test  # noqa: E402
 import yaml  # noqa: E402
 from captures_test import CAPTURES, MAKE_SYSROOT, cards  # noqa: E402
+from device_tree import MACHINES, lay_machine  # noqa: E402
 from from_nvidia_smi import scenario_of  # noqa: E402
 from golden_nvidia_test import NO_GPUS, SAME_AS, TIME, of_gpus, scenarios  # noqa: E402
 from harness import BINARY, Daemon, run, text_page  # noqa: E402
@@ -111,6 +112,16 @@ class BundleTest(unittest.TestCase):
         same = [name for name, file in files.items() if (copy / name).exists() and (copy / name).read_bytes() == file.read_bytes()]
         left_out = {"unique_id", "config", "uevent", *(name for name in files if name.startswith("resource"))}
         self.assertEqual(set(files) - set(same) - left_out, set())
+
+    def test_devices_that_are_no_cards(self):
+        lay_machine(self.folder, MACHINES / "trainium.tree")
+        places = [f"--path.sysfs={self.folder}/sys", f"--path.procfs={self.folder}/proc", f"--path.state={self.folder}", "--no-collector.nvidia"]
+        unpacked, _ = bundle(self.folder, *places)
+        source = self.folder / "sys/devices/virtual/neuron_device/neuron1"
+        files = [file.relative_to(source) for file in source.rglob("*") if file.is_file()]
+        self.assertEqual([file for file in files if (unpacked / "other/neuron1/neuron1" / file).read_text() != (source / file).read_text()],
+                         [Path("info/serial_number")])
+        self.assert_names_none_of(unpacked, identities(run("--once=0", *places).stdout))
 
     def test_topologies_of_the_compute_driver(self):
         for topology in kfd_test.topologies():

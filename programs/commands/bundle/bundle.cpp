@@ -182,11 +182,13 @@ std::vector<DeviceFile> device_files(const std::string& sysfs) {
       walk(real_path(sysfs + "/class/kfd/kfd/topology/nodes"), home + "/kfd/topology/nodes", 1, files);
     seen.push_back(real);
   };
-  for (const std::string kind : {"drm", "accel", "neuron_device", "tenstorrent"}) {
-    const std::string all = sysfs + "/class/" + kind;
+  for (const std::string kind :
+       {"/class/drm", "/class/accel", "/class/tenstorrent", "/devices/virtual/neuron_device"}) {
+    const std::string all = sysfs + kind;
     const Result<Folder> folder = Folder::open(all);
     for (const std::string& name : folder ? folder->names(kMostNames) : std::vector<std::string>()) {
-      if (kind == "drm" && (!name.starts_with("card") || name.find('-') != std::string::npos)) continue;
+      if (kind == "/class/drm" && (!name.starts_with("card") || name.find('-') != std::string::npos))
+        continue;
       add(name, real_path(all + "/" + name), real_path(all + "/" + name + "/device"));
     }
   }

@@ -19,7 +19,7 @@ struct Range {
   static_assert((last - fine_end) % static_cast<int>(Bounds::kCoarse) ==
                 0);  // so that these have the last one
   static constexpr auto kAll = [] {
-    std::array<double, last - first + 1> all{};
+    std::array<double, static_cast<std::size_t>(last - first + 1)> all{};
     for (int index = first; index <= last; ++index)
       all[static_cast<std::size_t>(index - first)] = exponential_bound(index);
     return all;

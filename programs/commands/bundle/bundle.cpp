@@ -235,7 +235,7 @@ void add_devices(const Paths& paths, const Clock& clock, Bundle& bundle) {
     const auto answer = read.values.find(each.from);
     if (answer == read.values.end()) continue;
     if (!answer->second) {
-      denied += answer->second.error().message().ends_with(std::strerror(EACCES)) ? 1 : 0;
+      denied += answer->second.error().message().ends_with(std::strerror(EACCES)) ? 1U : 0U;
       continue;  // drivers answer so for what the chip lacks
     }
     const std::string& text = *answer->second;

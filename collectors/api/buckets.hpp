@@ -33,25 +33,18 @@ constexpr double exponential_bound(int index) noexcept {
   return bound;
 }
 
-/// True for a bucket that classic histograms leave out, because they have fewer bounds: in a histogram's
-/// family a series that is its `value`. It is listed between the other buckets and is cumulative like them. A
-/// source that adds one has no negative values in the histogram, and all bounds of kSchema from the first to
-/// the last.
-constexpr bool is_fine_bucket(const MetricDescriptor& family, SeriesPart part) noexcept {
-  return family.type == MetricType::histogram && part == SeriesPart::value;
-}
-
 /// The buckets of a histogram, or the quantiles of a summary, in the order in which its source adds them:
-/// before its sum and its count.
+/// before its sum and its count. A source that adds a fine_bucket has no negative values in the histogram,
+/// and all bounds of kSchema from the first to the last.
 struct Buckets {
   std::vector<double> bounds = {};  ///< or quantiles
   std::vector<double> values = {};  ///< cumulative counts, or the quantiles' values
-  bool has_fine = false;            ///< is_fine_bucket() of any
+  bool has_fine = false;
 
-  void add(double bound, double value, bool is_fine) {
+  void add(double bound, double value, SeriesPart part) {
     bounds.push_back(bound);
     values.push_back(value);
-    has_fine = has_fine || is_fine;
+    has_fine = has_fine || part == SeriesPart::fine_bucket;
   }
 };
 

@@ -16,12 +16,13 @@ constexpr std::string_view to_string(MetricType type) noexcept {
 }
 
 /// The part of its family that a series is: the whole value (of a summary: a quantile), or a part of a
-/// histogram or summary.
-enum class SeriesPart : std::uint8_t { value, bucket, sum, count };
+/// histogram or summary. A fine_bucket is a bucket that classic histograms leave out, because they have fewer
+/// bounds (collectors/api/buckets.hpp).
+enum class SeriesPart : std::uint8_t { value, bucket, sum, count, fine_bucket };
 
 /// The suffix that follows the family's name in the name of such a series.
 constexpr std::string_view suffix_of(SeriesPart part) noexcept {
-  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};
+  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count", "_bucket"};
   return kSuffixes[static_cast<std::size_t>(part)];
 }
 

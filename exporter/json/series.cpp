@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/json/scalars.hpp"
-#include "collectors/api/buckets.hpp"
 #include "exporter/json/api.hpp"
 #include "exporter/json/writer.hpp"
 
@@ -118,7 +117,7 @@ std::vector<Copy> copied(const Store& store, const std::vector<Selector>& select
     const auto copy =
         std::make_shared<const FamilyCopy>(FamilyCopy{std::string(of.name), std::string(of.unit), of.type});
     family.for_each([&](const Series& it) {
-      if (is_fine_bucket(of, it.part())) return;
+      if (it.part() == SeriesPart::fine_bucket) return;
       Copy series{copy, it.part(), it.labels(), it.value(), it.committed_at()};
       if (selects(selectors, series)) selected.push_back(std::move(series));
     });

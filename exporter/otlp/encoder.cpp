@@ -140,8 +140,7 @@ class Encoder::Batch {
     if (series.part() == SeriesPart::sum) {
       sum_ = shown.value;
     } else if (series.part() != SeriesPart::count) {
-      buckets_.add(bound_of(series.labels(), is_summary ? "quantile" : "le"), shown.value,
-                   is_fine_bucket(family, series.part()));
+      buckets_.add(bound_of(series.labels(), is_summary ? "quantile" : "le"), shown.value, series.part());
     } else {
       end_parts(family, series.labels(), shown, is_summary);
       buckets_ = {};

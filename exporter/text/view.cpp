@@ -131,8 +131,10 @@ class FamilyMessage {
     const bool is_summary = family_.type == MetricType::summary;
     switch (series.part()) {
       case SeriesPart::bucket:
+      case SeriesPart::fine_bucket:
+        return add_bucket(series, shown.value);
       case SeriesPart::value:
-        return is_summary ? add_quantile(series, shown.value) : add_bucket(series, shown.value);
+        return add_quantile(series, shown.value);
       case SeriesPart::sum:
         return Message(parts_).add_double(field::kSampleSum, shown.value);
       case SeriesPart::count:
@@ -141,9 +143,8 @@ class FamilyMessage {
   }
 
   void add_bucket(const Series& series, double value) {
-    const bool is_fine = is_fine_bucket(family_, series.part());
-    buckets_.add(bound_of(series.labels(), "le"), value, is_fine);
-    if (is_fine) return;
+    buckets_.add(bound_of(series.labels(), "le"), value, series.part());
+    if (series.part() == SeriesPart::fine_bucket) return;
     Message parts(parts_);
     Message bucket(parts, field::kBucket);
     bucket.add_uint64(field::kCumulativeCount, whole(value));
@@ -268,13 +269,12 @@ struct TextView::FamilyText {
   void append_lines(const Family& family, Request& request, std::string& out) {
     if (lines.empty()) {
       lines.renew(family, series, [&family](const Labels& labels, SeriesPart part, std::string& to) {
-        if (!is_fine_bucket(family.descriptor(), part))
-          append_line_prefix(family.descriptor(), part, labels, to);
+        if (part != SeriesPart::fine_bucket) append_line_prefix(family.descriptor(), part, labels, to);
       });
     }
     bool is_mentioned = false;
     series.for_each(family, request.now, [&](const Series& line, const Shown& shown) {
-      if (!request.collectors.wants(line) || is_fine_bucket(family.descriptor(), line.part())) return;
+      if (!request.collectors.wants(line) || line.part() == SeriesPart::fine_bucket) return;
       if (!std::exchange(is_mentioned, true)) out += header(family.descriptor(), request.format);
       append_line(lines[line.position()], shown.value, out);
       const bool has_start = shown.since > 0 && request.format == Format::openmetrics;
@@ -284,9 +284,8 @@ struct TextView::FamilyText {
 
   void append_message(const Family& family, Request& request, std::string& out) {
     if (messages.empty()) {
-      messages.renew(family, series, [&family](const Labels& labels, SeriesPart part, std::string& to) {
-        const bool is_whole = part == SeriesPart::value && !is_fine_bucket(family.descriptor(), part);
-        if (is_whole) append_label_fields(labels, to);
+      messages.renew(family, series, [](const Labels& labels, SeriesPart part, std::string& to) {
+        if (part == SeriesPart::value) append_label_fields(labels, to);
       });
     }
     FamilyMessage message(family.descriptor());

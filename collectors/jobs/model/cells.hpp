@@ -153,7 +153,7 @@ class Cell {
     buckets_.resize(bounds.all.size() + 1);
     const auto add_bucket = [&](const std::string& bound, bool is_classic) {
       slots_.push_back(run.add(*word_->family, labels.with({{"le", bound}}),
-                               is_classic ? SeriesPart::bucket : SeriesPart::value));
+                               is_classic ? SeriesPart::bucket : SeriesPart::fine_bucket));
     };
     for (std::size_t i = 0; i < bounds.all.size(); ++i)
       add_bucket(bound_text(bounds.all[i]), bounds.is_classic(i));

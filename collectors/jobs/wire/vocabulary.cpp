@@ -16,8 +16,8 @@ namespace {
 /// Bounds from 2^(first/8) to 2^(last/8) seconds; classic histograms have all of them up to 2^(fine_end/8).
 template <int first, int fine_end, int last>
 struct Range {
-  static_assert((last - fine_end) % static_cast<int>(Bounds::kCoarse) ==
-                0);  // so that these have the last one
+  // So that classic histograms have the last one.
+  static_assert((last - fine_end) % static_cast<int>(Bounds::kCoarse) == 0);
   static constexpr auto kAll = [] {
     std::array<double, static_cast<std::size_t>(last - first + 1)> all{};
     for (int index = first; index <= last; ++index)

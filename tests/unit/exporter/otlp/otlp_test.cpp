@@ -126,10 +126,10 @@ std::string point_with(double above_last) {
   static constexpr MetricDescriptor kSeconds{"s_seconds", "S.", "seconds", MetricType::histogram};
   Store store;
   Source source = store.attach();
-  for (const auto& [le, count, part] :
-       {std::tuple("1.0", 2.0, SeriesPart::bucket), std::tuple("1.0905077326652577", 5.0, SeriesPart::value),
-        std::tuple("1.189207115002721", 9.0, SeriesPart::bucket),
-        std::tuple("+Inf", 9 + above_last, SeriesPart::bucket)})
+  for (const auto& [le, count, part] : {std::tuple("1.0", 2.0, SeriesPart::bucket),
+                                        std::tuple("1.0905077326652577", 5.0, SeriesPart::fine_bucket),
+                                        std::tuple("1.189207115002721", 9.0, SeriesPart::bucket),
+                                        std::tuple("+Inf", 9 + above_last, SeriesPart::bucket)})
     source.set(source.add(kSeconds, {{"le", le}}, part), count);
   source.set(source.add(kSeconds, {}, SeriesPart::sum), 1);
   source.set(source.add(kSeconds, {}, SeriesPart::count, 1), 9 + above_last);

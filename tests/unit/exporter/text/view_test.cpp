@@ -329,7 +329,7 @@ class NativeHistogramTest : public ProtobufTest {
   void add(double bound, bool is_classic) {
     char text[kValueTextMax];
     const std::string le(text, write_value(text, bound));
-    source_.add(kSteps, kRun.with({{"le", le}}), is_classic ? SeriesPart::bucket : SeriesPart::value);
+    source_.add(kSteps, kRun.with({{"le", le}}), is_classic ? SeriesPart::bucket : SeriesPart::fine_bucket);
   }
   /// The metric after its classic buckets, with these cumulative counts.
   std::string after_buckets(std::initializer_list<double> counts, double sum) {

@@ -46,6 +46,9 @@ constexpr std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);  // npos + 1 is 0
 }
 
+/// Of ASCII alone, whatever the locale.
+constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
 /// C0, DEL and C1: a terminal acts on them.
 constexpr bool is_control(char32_t code) noexcept { return code < ' ' || (code >= 0x7F && code < 0xA0); }
 

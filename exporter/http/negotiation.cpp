@@ -39,8 +39,6 @@ auto preference(const AcceptRange& range) noexcept {
   return std::tuple(-range.quality, range.value.starts_with('*'), range.value.ends_with('*'));
 }
 
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 /// Index into ServerFormat::content_types.
 enum Escaping : std::size_t { underscores, allow_utf8, values };
 

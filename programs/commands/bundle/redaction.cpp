@@ -23,12 +23,11 @@ constexpr std::string_view kPlaces[] = {
     "hostname=", "hostname=\"", "/home/",      "serial=\"", "\"serial\":\"", "serial: \"", "serial=",
     "uuid=\"",   "\"uuid\":\"", "uuid: \"",    "uuid=",     "peer=\"",       "vm: \""};
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_alnum(char c) { return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z'); }
 bool is_in_word(char c) { return is_alnum(c) || c == '_'; }
 
-std::string lower(std::string_view text) {
+std::string lowered(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(), [](char c) { return lower(c); });
   return out;
@@ -68,13 +67,13 @@ Redaction::Redaction(std::string_view words) {
   for (std::size_t at = 0; at < words.size();) {
     std::size_t end = at;
     while (end < words.size() && is_in_word(words[end])) ++end;
-    if (end > at) words_.insert(lower(words.substr(at, end - at)));
+    if (end > at) words_.insert(lowered(words.substr(at, end - at)));
     at = end + 1;
   }
 }
 
 void Redaction::add(std::string_view value, std::string replacement, Where where, bool is_name) {
-  const std::string key = lower(value);
+  const std::string key = lowered(value);
   if (!known_.emplace(key, replacement).second) return;
   std::vector<Secret>& list = by_first_[static_cast<unsigned char>(key.front())];
   const auto place =
@@ -89,8 +88,8 @@ void Redaction::add_identity(std::string_view value) {
       value.remove_prefix(prefix.size());
   }
   const bool tells_nothing = value.find_first_not_of("0-: ") == std::string_view::npos ||
-                             is_any_of(lower(value), {"n/a", "unknown", "none", "[n/a]"});
-  if (tells_nothing || is_pci_address(value) || known_.contains(lower(value))) return;
+                             is_any_of(lowered(value), {"n/a", "unknown", "none", "[n/a]"});
+  if (tells_nothing || is_pci_address(value) || known_.contains(lowered(value))) return;
   const bool is_number = std::ranges::all_of(value, is_digit);
   const Where where = value.size() < kLong ? Where::place : is_number ? Where::word : Where::anywhere;
   add(value, of_same_form(value, ++identities_), where, false);
@@ -114,8 +113,8 @@ void Redaction::add_number(std::uint64_t value) {
 void Redaction::add_name(std::string_view name, std::string_view kind, std::size_t& count) {
   const bool is_anybody =
       std::ranges::all_of(name, is_digit) || is_any_of(name, {"root", "localhost", "nobody"});
-  if (is_anybody || known_.contains(lower(name))) return;
-  const bool is_word = name.size() < kShortestName || words_.contains(lower(name));
+  if (is_anybody || known_.contains(lowered(name))) return;
+  const bool is_word = name.size() < kShortestName || words_.contains(lowered(name));
   add(name, std::string(kind) + std::to_string(++count), is_word ? Where::place : Where::word, true);
 }
 

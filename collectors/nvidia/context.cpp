@@ -24,17 +24,6 @@ std::optional<Event> event_of_loss(unsigned result) noexcept {
   return blame_of(result) == Blame::device ? std::optional(Event::bus_lost) : std::nullopt;
 }
 
-std::string uuid_text(const std::array<unsigned char, 16>& uuid) {
-  std::string text;
-  for (std::size_t i = 0; i < uuid.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    std::array<char, 3> digits{};
-    std::snprintf(digits.data(), digits.size(), "%02x", uuid[i]);
-    text += digits.data();
-  }
-  return text;
-}
-
 }  // namespace
 
 // A GPU that is bound again keeps its session and its event registration. If the driver cannot list its

@@ -1,6 +1,7 @@
 #include "collectors/nvidia/nvml/session.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -213,6 +214,17 @@ unsigned throttle_field(unsigned field, std::string_view driver_version) noexcep
   if (field < kFirstMoved || field > kLastMoved || version < kFirstEarlier || version >= kFirstNew)
     return field;
   return version <= kLastEarlier ? field - kMovedBy : 0;
+}
+
+std::string uuid_text(std::span<const unsigned char, 16> uuid) {
+  std::string text;
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    std::array<char, 3> digits{};
+    std::snprintf(digits.data(), digits.size(), "%02x", uuid[i]);
+    text += digits.data();
+  }
+  return text;
 }
 
 bool may_be_wide(std::string_view driver_version) noexcept {

@@ -164,6 +164,9 @@ std::optional<unsigned> number_of(NvmlCaller& caller) {
   return value;
 }
 
+/// "01234567-89ab-cdef-0123-456789abcdef".
+std::string uuid_text(std::span<const unsigned char, 16> uuid);
+
 /// The driver's version, such as "580.95.05"; empty if the call fails. NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 /// is 80.
 inline std::string driver_version(NvmlCaller& caller) {

@@ -152,12 +152,14 @@ class BundleTest(unittest.TestCase):
         log.write_text(f"level=error host={host} err=\"Bearer s3cr3t-token\"\nNODE-77 gpumeter[1]: node-77 is no node\n")
         with Daemon("--simulate=2") as daemon:
             config.write_text("otlp:\n  endpoint: https://someone:passw0rd99@collector.example.org:4318  # of Alice\n"
-                              "  headers: {Authorization: Bearer s3cr3t-token}\nsampling: {fast: 2s}\n")
+                              "  headers: {Authorization: Bearer s3cr3t-token}\nsampling: {fast: 2s}\n"
+                              "servers: {targets: [\"http://one.example.org:8000/metrics\", \"http://two.example.org:8001/metrics\"]}\n")
             unpacked, said = bundle(self.folder, f"--config.file={config}", f"--url=http://127.0.0.1:{daemon.port}", f"--log={log}",
                                     "--simulate=2", f"--path.state={self.folder}", wrap=wrap)
             serials = identities(daemon.fetch("/metrics").text)
-        self.assertEqual((unpacked / "configuration.txt").read_text().splitlines()[1:5],
-                         ["sampling.fast: 2s", "otlp.endpoint: https://REDACTED@host3:4318", "otlp.headers: REDACTED", f"paths.state: {self.folder}"])
+        self.assertEqual((unpacked / "configuration.txt").read_text().splitlines()[1:6],
+                         ["sampling.fast: 2s", "otlp.endpoint: https://REDACTED@host3:4318", "otlp.headers: REDACTED", f"paths.state: {self.folder}",
+                          'servers.targets: ["http://host4:8000/metrics", "http://host5:8001/metrics"]'])
         self.assertEqual((unpacked / "log/daemon.log").read_text(), "level=error host=host1 err=\"Bearer REDACTED\"\nhost2 gpumeter[1]: host2 is no node\n")
         self.assertEqual(len(text_page((unpacked / "pages/daemon.prom").read_text()).of("gpu_up")), 2)
         self.assertGreater(len(serials), 0)

@@ -241,13 +241,14 @@ Result<std::optional<health::Report>> ask_patiently(const std::string& url, cons
 }
 
 Result<health::Report> report_of(const CheckOptions& options, const config::Config& config) {
-  const std::string url = options.url.empty() ? config.of<HttpSettings>().listen.front() : options.url;
-  const Result<client::Access> access = client::access_of(options.ca_file, options.login_file);
+  const std::string url =
+      options.daemon.url.empty() ? config.of<HttpSettings>().listen.front() : options.daemon.url;
+  const Result<client::Access> access = client::access_of(options.daemon.ca_file, options.daemon.login_file);
   if (!access) return access.error();
   Result<std::optional<health::Report>> asked = ask_patiently(url, *access);
   if (!asked) return asked.error();
   if (*asked) return **std::move(asked);
-  if (!options.url.empty()) return Error(url + ": no daemon listens there");
+  if (!options.daemon.url.empty()) return Error(url + ": no daemon listens there");
   return judge_here(config);
 }
 

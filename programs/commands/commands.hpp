@@ -23,15 +23,20 @@ enum class FailOn : std::uint8_t {
   degraded,  ///< degraded counts as critical
 };
 
-/// The flags of `gpumeter check`.
-struct CheckOptions {
-  bool json = false;
-  std::optional<unsigned> gpu;  ///< nullopt: all
-  FailOn fail_on = FailOn::each;
-  std::string suite;       ///< one of suite_names(); empty: all conditions
+/// The daemon that a command asks.
+struct DaemonToAsk {
   std::string url;         ///< empty: the first address of web.listen
   std::string ca_file;     ///< empty: the system's authorities
   std::string login_file;  ///< empty: no user
+};
+
+/// The flags of `gpumeter check`.
+struct CheckOptions {
+  DaemonToAsk daemon;
+  bool json = false;
+  std::optional<unsigned> gpu;  ///< nullopt: all
+  FailOn fail_on = FailOn::each;
+  std::string suite;  ///< one of suite_names(); empty: all conditions
 };
 
 /// The exit codes of monitoring plugins.
@@ -99,11 +104,9 @@ Result<Done> explain(const ExplainOptions& options);
 
 /// The words of `gpumeter bundle`.
 struct BundleOptions {
+  DaemonToAsk daemon;
   std::string file;         ///< empty: named by the time, in the working directory
   std::string log;          ///< empty: the journal's
-  std::string url;          ///< empty: the first address of web.listen
-  std::string ca_file;      ///< empty: the system's authorities
-  std::string login_file;   ///< empty: no user
   bool lists_only = false;  ///< writes nothing
 };
 

@@ -43,13 +43,21 @@ struct Given {
   const Clock& clock;
 };
 
+const Flag kUrl = {"--url", "URL", "Ask this daemon (default: the first web.listen)", kGroup};
+const Flag kCaFile = {"--ca-file", "FILE", "Trust these authorities (PEM) for https (default: the system's)",
+                      kGroup};
+const Flag kLoginFile = {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line",
+                         kGroup};
+
+DaemonToAsk daemon_of(const CommandLine& line) {
+  return {line.value(kUrl.name), line.value(kCaFile.name), line.value(kLoginFile.name)};
+}
+
 std::variant<int, Exit> run_check(const Given& given) {
   CheckOptions check;
   check.json = given.line.is_on("--json");
   check.suite = given.line.value("--suite");
-  check.url = given.line.value("--url");
-  check.ca_file = given.line.value("--ca-file");
-  check.login_file = given.line.value("--login-file");
+  check.daemon = daemon_of(given.line);
   if (given.line.value("--fail-on") == "failed") check.fail_on = FailOn::failed;
   if (given.line.value("--fail-on") == "degraded") check.fail_on = FailOn::degraded;
   if (const std::string gpu = given.line.value("--gpu"); !gpu.empty()) {
@@ -131,9 +139,7 @@ std::variant<int, Exit> run_bundle(const Given& given) {
   BundleOptions wanted;
   if (!given.words.empty()) wanted.file = given.words.front();
   wanted.log = given.line.value("--log");
-  wanted.url = given.line.value("--url");
-  wanted.ca_file = given.line.value("--ca-file");
-  wanted.login_file = given.line.value("--login-file");
+  wanted.daemon = daemon_of(given.line);
   wanted.lists_only = given.line.is_on("--list");
   return with_config(given.options, given.clock, [&](const config::Config* config) -> int {
     const Result<Done> done = make_bundle(wanted, config, given.clock);
@@ -167,9 +173,9 @@ std::array<Command, 5> commands() {
           {"failed", "degraded"}},
          {"--suite", "NAME", "Only the conditions that cover another program's checks", kGroup,
           suite_names()},
-         {"--url", "URL", "Ask this daemon (default: the first web.listen)", kGroup},
-         {"--ca-file", "FILE", "Trust these authorities (PEM) for https (default: the system's)", kGroup},
-         {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line", kGroup}},
+         kUrl,
+         kCaFile,
+         kLoginFile},
         run_check},
        {"forget",
         1,
@@ -207,9 +213,9 @@ std::array<Command, 5> commands() {
         "  FILE TEXT                         The archive (default: gpumeter-bundle-TIME.tar.gz)\n",
         {{"--list", "", "Print what the archive would contain, and write nothing", kGroup},
          {"--log", "FILE", "The daemon's log (default: the journal)", kGroup},
-         {"--url", "URL", "Ask this daemon (default: the first web.listen)", kGroup},
-         {"--ca-file", "FILE", "Trust these authorities (PEM) for https (default: the system's)", kGroup},
-         {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line", kGroup}},
+         kUrl,
+         kCaFile,
+         kLoginFile},
         run_bundle}}};
 }
 

@@ -67,7 +67,7 @@ constexpr std::string_view kFirmware = ".mei";  // the firmware's own devices, w
 constexpr std::string_view kIdentityFiles[] = {"unique_id",      "serial_number", "serial", "xgmi_hive_id",
                                                "xgmi_device_id", "fru_id",        "uuid"};
 
-// Lines of the kernel's log that are about devices; others have what is nobody else's business.
+// A line of the kernel's log is about devices if it has one of these. Others stay out: they may be private.
 constexpr std::string_view kKernelWords[] = {"NVRM", "nvidia",     "amdgpu", "[drm",     "i915", " xe ",
                                              "kfd",  "habanalabs", "neuron", "pcieport", "AER:"};
 
@@ -117,7 +117,7 @@ bool is_left_out(const std::string& name) {
          });
 }
 
-/// Adds the regular files that somebody may read, without following a link.
+/// Adds the regular files that have a permission to read, and follows no link.
 void walk(const std::string& from, const std::string& to, int depth, std::vector<DeviceFile>& files) {
   const Result<Folder> folder = Folder::open(from);
   if (!folder) return;
@@ -285,8 +285,9 @@ void add_own_page(config::Config config, const Clock& clock, Bundle& bundle) {
 }
 
 void add_daemon_pages(const BundleOptions& options, const config::Config& config, Bundle& bundle) {
-  const std::string url = options.url.empty() ? config.of<HttpSettings>().listen.front() : options.url;
-  const Result<client::Access> access = client::access_of(options.ca_file, options.login_file);
+  const DaemonToAsk& daemon = options.daemon;
+  const std::string url = daemon.url.empty() ? config.of<HttpSettings>().listen.front() : daemon.url;
+  const Result<client::Access> access = client::access_of(daemon.ca_file, daemon.login_file);
   Result<client::Address> address = client::parse_address(url);
   if (!access || !address)
     return bundle.missing.push_back("pages of the daemon: " +
@@ -308,11 +309,12 @@ void add_daemon_pages(const BundleOptions& options, const config::Config& config
   }
 }
 
-/// Adds the host and the login of a URL, and the values of `{NAME: VALUE, ...}` if these are secrets.
+/// Adds the hosts and the logins of URLs, and the values of `{NAME: VALUE, ...}` if these are secrets.
 void add_secrets_of(std::string_view shown, bool is_secret, Redaction& redaction) {
-  if (const std::size_t scheme = shown.find("://"); scheme != std::string_view::npos) {
-    std::string_view authority =
-        shown.substr(scheme + 3, shown.find_first_of("/\"", scheme + 3) - scheme - 3);
+  std::string_view urls = shown;
+  for (std::size_t scheme = urls.find("://"); scheme != std::string_view::npos; scheme = urls.find("://")) {
+    urls.remove_prefix(scheme + 3);
+    std::string_view authority = urls.substr(0, urls.find_first_of("/\",]"));
     if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
       redaction.add_secret(authority.substr(0, at));
       authority.remove_prefix(at + 1);
@@ -387,7 +389,7 @@ void add_versions(const Paths& paths, Bundle& bundle) {
 /// options.
 std::string journal(const std::string& what) {
   const std::string command =
-      "exec env -i /usr/bin/timeout 20 /usr/bin/journalctl --no-pager --quiet --no-hostname "
+      "exec /usr/bin/env -i /usr/bin/timeout 20 /usr/bin/journalctl --no-pager --quiet --no-hostname "
       "--output=short-iso " +
       what + " </dev/null 2>/dev/null";
   const std::unique_ptr<FILE, int (*)(FILE*)> output(popen(command.c_str(), "re"), pclose);

@@ -32,8 +32,8 @@ constexpr unsigned kMetrics = 333;  // NVML_GPM_METRIC_MAX
 constexpr unsigned kPortion = 32;   // of metrics: old libraries refuse a longer list than they know
 constexpr unsigned kRoom = 4096;    // for samples and processes
 
-#define NVML(name) ask<&F::name>(#name
-#define NVML_PLAIN(name) ask_plain<&F::name>(#name
+#define NVML(name, ...) ask<&F::name>(#name, __VA_ARGS__)
+#define NVML_PLAIN(name, ...) ask_plain<&F::name>(#name, __VA_ARGS__)
 // NOLINTBEGIN(bugprone-macro-parentheses): the name of a template takes none
 #define ROW(ask, name, keys) \
   { #name, keys, ask<&F::name> }
@@ -137,28 +137,29 @@ constexpr Row kRows[] = {
 
 void ask_identity(Asked& asked) {
   nvml::PciInfo pci{};
-  asked.NVML(nvmlDeviceGetPciInfo_v3), &pci);
+  asked.NVML(nvmlDeviceGetPciInfo_v3, &pci);
   asked.put("pci.bus_id", json_quoted(pci.bus_id));
   asked.put_each("pci.device_id pci.subsystem_id", pci.device_id, pci.subsystem_id);
   int major = 0;
   int minor = 0;
-  asked.NVML(nvmlDeviceGetCudaComputeCapability), &major, &minor);
+  asked.NVML(nvmlDeviceGetCudaComputeCapability, &major, &minor);
   asked.put("compute_capability", json_quoted(shown(major) + "." + shown(minor)));
   std::array<char, 96> version{};  // NVML_GSP_FIRMWARE_VERSION_BUF_SIZE is 64
-  asked.NVML(nvmlDeviceGetGspFirmwareVersion), version.data());
+  asked.NVML(nvmlDeviceGetGspFirmwareVersion, version.data());
   asked.put("gsp_firmware", json_quoted(version.data()));
   unsigned object = 0;
   for (const char* const key : {"inforom_oem", "inforom_ecc", "inforom_power"}) {
     version = {};
-    asked.NVML(nvmlDeviceGetInforomVersion), object++, version.data(), static_cast<unsigned>(version.size() - 1));
+    asked.NVML(nvmlDeviceGetInforomVersion, object++, version.data(),
+               static_cast<unsigned>(version.size() - 1));
     asked.put(key, json_quoted(version.data()));
   }
   nvml::Pdi pdi{};
-  asked.NVML(nvmlDeviceGetPdi), &pdi);
+  asked.NVML(nvmlDeviceGetPdi, &pdi);
   std::snprintf(version.data(), version.size(), "0x%016lx", pdi.value);
   asked.put_identity("pdi", version.data());
   nvml::PlatformInfo platform{};
-  asked.NVML(nvmlDeviceGetPlatformInfo), &platform);
+  asked.NVML(nvmlDeviceGetPlatformInfo, &platform);
   const auto* const chassis = reinterpret_cast<const char*>(platform.chassis_serial);
   asked.put_identity("platform.chassis_serial", {chassis, strnlen(chassis, sizeof platform.chassis_serial)});
   asked.put_each("platform.slot platform.tray platform.host platform.module", unsigned{platform.slot},
@@ -172,7 +173,7 @@ void ask_errors(Asked& asked) {
       unsigned location = 0;
       for (const char* const name : {"l1", "l2", "dram", "register", "texture", "shm", "cbu", "sram"}) {
         std::uint64_t count = 0;
-        asked.NVML(nvmlDeviceGetMemoryErrorCounter), severity, period, location++, &count);
+        asked.NVML(nvmlDeviceGetMemoryErrorCounter, severity, period, location++, &count);
         asked.put(std::string(severity_name) + period_name + name, shown(count));
       }
     }
@@ -185,18 +186,18 @@ unsigned ask_links(Asked& asked) {
   for (; link < nvml::kMostLinks; ++link) {
     const std::string of = "nvlink.links." + std::to_string(link) + ".";
     unsigned value = 0;
-    asked.NVML(nvmlDeviceGetNvLinkState), link, &value);
+    asked.NVML(nvmlDeviceGetNvLinkState, link, &value);
     if (is_left_out(asked.result)) break;
     asked.put(of + "state", shown(value));
-    asked.NVML(nvmlDeviceGetNvLinkRemoteDeviceType), link, &value);
+    asked.NVML(nvmlDeviceGetNvLinkRemoteDeviceType, link, &value);
     asked.put(of + "remote", shown(value));
     nvml::PciInfo remote{};
-    asked.NVML(nvmlDeviceGetNvLinkRemotePciInfo_v2), link, &remote);
+    asked.NVML(nvmlDeviceGetNvLinkRemotePciInfo_v2, link, &remote);
     asked.put(of + "remote_address", json_quoted(remote.bus_id));
     unsigned which = 0;
     for (const char* const name : {"replay", "recovery", "crc_flit", "crc_data", "ecc_data"}) {
       std::uint64_t count = 0;
-      asked.NVML(nvmlDeviceGetNvLinkErrorCounter), link, which++, &count);
+      asked.NVML(nvmlDeviceGetNvLinkErrorCounter, link, which++, &count);
       asked.put(of + "errors." + name, shown(count));
     }
   }
@@ -214,15 +215,15 @@ void ask_fields(Asked& asked, unsigned links) {
   for (const unsigned scope : scopes) {
     std::vector<nvml::FieldValue> values(kFields - 1);
     for (unsigned i = 0; i < values.size(); ++i) values[i] = {.field = i + 1, .scope = scope};
-    if (!asked.NVML(nvmlDeviceGetFieldValues), static_cast<int>(values.size()), values.data())) continue;
+    if (!asked.NVML(nvmlDeviceGetFieldValues, static_cast<int>(values.size()), values.data())) continue;
     for (const nvml::FieldValue& each : values) {
       const auto type = static_cast<std::size_t>(each.type);
-      const bool is_told = each.result == nvml::kSuccess && type < std::size(kTypes);
-      if (!is_told && (each.result == nvml::kSuccess || is_left_out(each.result))) continue;
-      auto& [type_name, told] = fields[each.field];
-      if (is_told) type_name = kTypes[type];
-      told.push_back((scope == nvml::kAllLinks ? "all" : std::to_string(scope)) + ": " +
-                     (is_told ? shown(each.type, each.value) : error_value(each.result)));
+      const bool is_given = each.result == nvml::kSuccess && type < std::size(kTypes);
+      if (!is_given && (each.result == nvml::kSuccess || is_left_out(each.result))) continue;
+      auto& [type_name, texts] = fields[each.field];
+      if (is_given) type_name = kTypes[type];
+      texts.push_back((scope == nvml::kAllLinks ? "all" : std::to_string(scope)) + ": " +
+                      (is_given ? shown(each.type, each.value) : error_value(each.result)));
     }
   }
   asked.result = nvml::kSuccess;
@@ -233,33 +234,27 @@ void ask_fields(Asked& asked, unsigned links) {
 
 void ask_fabric(Asked& asked) {
   nvml::FabricInfoV3 info{};
-  asked.NVML(nvmlDeviceGetGpuFabricInfoV), &info);
+  asked.NVML(nvmlDeviceGetGpuFabricInfoV, &info);
   const bool is_former = asked.result == nvml::kArgumentVersionMismatch;
   if (is_former) info.version = nvml::FabricInfoV3::kFormerVersion;
-  if (is_former) asked.NVML(nvmlDeviceGetGpuFabricInfoV), &info);
+  if (is_former) asked.NVML(nvmlDeviceGetGpuFabricInfoV, &info);
   asked.put_each("fabric.state fabric.status fabric.clique fabric.health_mask", unsigned{info.state},
                  info.status, info.clique, info.health_mask);
   if (!is_former) asked.put_each("fabric.health_summary", unsigned{info.health_summary});
-  std::string uuid;
-  for (const unsigned char byte : info.cluster_uuid) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    if (uuid.size() == 8 || uuid.size() == 13 || uuid.size() == 18 || uuid.size() == 23) uuid += '-';
-    uuid.append({kDigits[byte >> 4U], kDigits[byte & 15U]});
-  }
-  asked.put_identity("fabric.cluster_uuid", uuid);
+  asked.put_identity("fabric.cluster_uuid", uuid_text(info.cluster_uuid));
 }
 
 void ask_fans(Asked& asked) {
   unsigned count = 0;
   unsigned percent = 0;
   std::vector<std::string> fans;
-  if (!asked.NVML(nvmlDeviceGetNumFans), &count) && asked.NVML(nvmlDeviceGetFanSpeed), &percent))
+  if (!asked.NVML(nvmlDeviceGetNumFans, &count) && asked.NVML(nvmlDeviceGetFanSpeed, &percent))
     fans.push_back(map_of({{"percent", shown(percent)}}));
   for (unsigned fan = 0; fan < std::min(count, 64U); ++fan) {
     nvml::FanSpeed speed{};
     speed.fan = fan;
-    const std::string rpm = asked.NVML(nvmlDeviceGetFanSpeedRPM), &speed) ? shown(speed.rpm) : "";
-    const bool has_percent = asked.NVML(nvmlDeviceGetFanSpeed_v2), fan, &percent);
+    const std::string rpm = asked.NVML(nvmlDeviceGetFanSpeedRPM, &speed) ? shown(speed.rpm) : "";
+    const bool has_percent = asked.NVML(nvmlDeviceGetFanSpeed_v2, fan, &percent);
     fans.push_back(map_of({{"percent", has_percent ? shown(percent) : ""}, {"rpm", rpm}}));
   }
   asked.result = nvml::kSuccess;
@@ -268,7 +263,7 @@ void ask_fans(Asked& asked) {
 
 void ask_licence(Asked& asked) {
   nvml::LicensableFeatures all{};
-  if (!asked.NVML(nvmlDeviceGetGridLicensableFeatures_v4), &all)) return;
+  if (!asked.NVML(nvmlDeviceGetGridLicensableFeatures_v4, &all)) return;
   std::vector<std::string> features;
   for (const nvml::LicensableFeature& each : std::span(all.features).first(std::min(all.count, 3U))) {
     const std::string expiry = map_of({{"status", shown(unsigned{each.expiry_status})},
@@ -297,14 +292,12 @@ Shares ask_shares(Asked& asked) {
   query.count = kRoom;
   query.samples = infos.data();
   Shares shares;
-  if (asked.NVML(nvmlDeviceGetProcessesUtilizationInfo), &query)) {
-      for (const auto& each : std::span(infos).first(std::min(query.count, kRoom)))
-        shares[each.pid] = each.sm;
-    }
-  else if (asked.result != nvml::kNotFound) {
+  if (asked.NVML(nvmlDeviceGetProcessesUtilizationInfo, &query)) {
+    for (const auto& each : std::span(infos).first(std::min(query.count, kRoom))) shares[each.pid] = each.sm;
+  } else if (asked.result != nvml::kNotFound) {
     std::vector<nvml::ProcessUtilization> former(kRoom);
     unsigned count = kRoom;
-    if (!asked.NVML(nvmlDeviceGetProcessUtilization), former.data(), &count, std::uint64_t{0})) count = 0;
+    if (!asked.NVML(nvmlDeviceGetProcessUtilization, former.data(), &count, std::uint64_t{0})) count = 0;
     for (const auto& each : std::span(former).first(std::min(count, kRoom))) shares[each.pid] = each.sm;
   }
   if (asked.result == nvml::kNotFound) asked.result = nvml::kSuccess;  // no process at this time
@@ -350,10 +343,10 @@ void ask_samples(Asked& asked) {
     std::vector<nvml::BufferSample> samples(kRoom);
     nvml::ValueType type{};
     unsigned count = kRoom;
-    const bool is_told =
-        asked.NVML(nvmlDeviceGetSamples), buffer++, std::uint64_t{0}, &type, &count, samples.data());
-    if (asked.result != nvml::kNotFound && (!is_told || count < 2 || count > kRoom)) continue;
-    if (!is_told) count = 0;
+    const bool is_given =
+        asked.NVML(nvmlDeviceGetSamples, buffer++, std::uint64_t{0}, &type, &count, samples.data());
+    if (asked.result != nvml::kNotFound && (!is_given || count < 2 || count > kRoom)) continue;
+    if (!is_given) count = 0;
     const auto time = count == 0 ? 0 : samples[count - 1].timestamp - samples[0].timestamp;
     const double period = count == 0 ? 20 : static_cast<double>(time) / 1e3 / (count - 1);
     std::vector<std::string> steps;
@@ -373,7 +366,7 @@ void ask_metrics(Asked& asked, Asked& to, nvml::GpmSample first, nvml::GpmSample
   get->first = first;
   get->second = second;
   for (unsigned i = 0; i < get->count; ++i) get->metrics[i].id = from + i;
-  if (!asked.NVML_PLAIN(nvmlGpmMetricsGet), get.get())) return;
+  if (!asked.NVML_PLAIN(nvmlGpmMetricsGet, get.get())) return;
   for (const nvml::GpmMetric& each : std::span(get->metrics).first(get->count)) {
     to.result = each.result;
     to.put_each("gpm.metrics." + std::to_string(each.id), each.value);
@@ -385,7 +378,7 @@ template <class Take>
 void ask_gpm(Asked& asked, Asked& to, Take take) {
   std::array<nvml::GpmSample, 2> samples{};
   for (nvml::GpmSample& each : samples) {
-    if (!asked.NVML_PLAIN(nvmlGpmSampleAlloc), &each)) each = nullptr;
+    if (!asked.NVML_PLAIN(nvmlGpmSampleAlloc, &each)) each = nullptr;
   }
   const bool has_both = samples[0] != nullptr && samples[1] != nullptr;
   if (has_both && take(samples[0])) {
@@ -395,19 +388,19 @@ void ask_gpm(Asked& asked, Asked& to, Take take) {
       ask_metrics(asked, to, samples[0], samples[1], from);
   }
   for (nvml::GpmSample each : samples) {
-    if (each != nullptr) asked.NVML_PLAIN(nvmlGpmSampleFree), each);
+    if (each != nullptr) asked.NVML_PLAIN(nvmlGpmSampleFree, each);
   }
 }
 
 void ask_vgpus(Asked& asked) {
   std::vector<nvml::Vgpu> ids(kRoom);
   unsigned count = kRoom;
-  if (!asked.NVML(nvmlDeviceGetActiveVgpus), &count, ids.data())) return;
+  if (!asked.NVML(nvmlDeviceGetActiveVgpus, &count, ids.data())) return;
   std::vector<nvml::VgpuUtilization> samples(kRoom);
   nvml::VgpusUtilization query{};
   query.count = kRoom;
   query.samples = samples.data();
-  if (!asked.NVML(nvmlDeviceGetVgpuInstancesUtilizationInfo), &query)) query.count = 0;
+  if (!asked.NVML(nvmlDeviceGetVgpuInstancesUtilizationInfo, &query)) query.count = 0;
   if (asked.result == nvml::kNotFound) asked.result = nvml::kSuccess;
   asked.put("vgpus.samples", std::string(kProcessPeriod));
   std::vector<std::string> list;
@@ -416,8 +409,9 @@ void ask_vgpus(Asked& asked) {
     unsigned type = 0;
     std::uint64_t memory = 0;
     const auto size = static_cast<unsigned>(vm.size());
-    if (asked.NVML_PLAIN(nvmlVgpuInstanceGetVmID), id, vm.data(), size, &type)) asked.answers.identities.emplace_back(vm.data());
-    const bool has_memory = asked.NVML_PLAIN(nvmlVgpuInstanceGetFbUsage), id, &memory);
+    if (asked.NVML_PLAIN(nvmlVgpuInstanceGetVmID, id, vm.data(), size, &type))
+      asked.answers.identities.emplace_back(vm.data());
+    const bool has_memory = asked.NVML_PLAIN(nvmlVgpuInstanceGetFbUsage, id, &memory);
     const auto used = std::ranges::find(samples.begin(), samples.begin() + std::min(query.count, kRoom), id,
                                         &nvml::VgpuUtilization::vgpu);
     const bool has_used = used != samples.begin() + std::min(query.count, kRoom);
@@ -433,20 +427,20 @@ void ask_vgpus(Asked& asked) {
 /// Whether the driver takes a registration for operational events, which ends at once.
 void ask_operational(Asked& asked) {
   nvml::EventSet set = nullptr;
-  if (!asked.NVML_PLAIN(nvmlEventSetCreate), &set)) return;
+  if (!asked.NVML_PLAIN(nvmlEventSetCreate, &set)) return;
   nvml::OperationalEventConfig config{};
   text_of<&F::nvmlDeviceGetUUID>(asked.gpu).copy(config.uuid, sizeof config.uuid - 1);
   config.min_log_level = nvml::kNoticeLevel;
-  asked.NVML_PLAIN(nvmlEventSetRegisterGpuOperationalEvents_v1), set, &config);
+  asked.NVML_PLAIN(nvmlEventSetRegisterGpuOperationalEvents_v1, set, &config);
   asked.put("operational_events", "yes");
-  asked.NVML_PLAIN(nvmlEventSetFree), set);
+  asked.NVML_PLAIN(nvmlEventSetFree, set);
 }
 
 /// Asks for what devices and instances have.
 void ask_all(Asked& asked) {
   for (const Row& row : kRows) row.ask(asked, row);
   nvml::DeviceAttributes attributes{};
-  asked.NVML(nvmlDeviceGetAttributes_v2), &attributes);
+  asked.NVML(nvmlDeviceGetAttributes_v2, &attributes);
   asked.put("attributes.memory", shown(attributes.memory_mib) + " MiB");
   ask_identity(asked);
   ask_errors(asked);
@@ -460,22 +454,22 @@ void ask_all(Asked& asked) {
 
 void ask_instances(Asked& asked) {
   unsigned most = 0;
-  if (!asked.NVML(nvmlDeviceGetMaxMigDeviceCount), &most)) return;
+  if (!asked.NVML(nvmlDeviceGetMaxMigDeviceCount, &most)) return;
   for (unsigned index = 0; index < std::min(most, 64U); ++index) {
     nvml::Device handle = nullptr;
-    if (!asked.NVML(nvmlDeviceGetMigDeviceHandleByIndex), index, &handle)) continue;
+    if (!asked.NVML(nvmlDeviceGetMigDeviceHandleByIndex, index, &handle)) continue;
     Asked instance{NvmlCaller(asked.gpu.session(), handle), {}, asked.call};
     instance.put_each("index", index);
     ask_all(instance);
     if (const auto gi = number_of<&F::nvmlDeviceGetGpuInstanceId>(instance.gpu)) {
       nvml::GpuInstance whole = nullptr;
       nvml::GpuInstanceInfo info{};
-      if (asked.NVML(nvmlDeviceGetGpuInstanceById), *gi, &whole)) {
-        instance.NVML_PLAIN(nvmlGpuInstanceGetInfo), whole, &info);
+      if (asked.NVML(nvmlDeviceGetGpuInstanceById, *gi, &whole)) {
+        instance.NVML_PLAIN(nvmlGpuInstanceGetInfo, whole, &info);
         instance.put_each("gi_profile gi_start", info.profile_id, info.placement_start);
-        }
+      }
       ask_gpm(asked, instance,
-              [&](nvml::GpmSample sample) { return asked.NVML(nvmlGpmMigSampleGet), *gi, sample); });
+              [&](nvml::GpmSample sample) { return asked.NVML(nvmlGpmMigSampleGet, *gi, sample); });
     }
     std::ranges::move(instance.answers.identities, std::back_inserter(asked.answers.identities));
     asked.answers.instances.push_back(std::move(instance.answers));
@@ -486,7 +480,7 @@ Answers answers_of(const std::shared_ptr<NvmlSession>& session, unsigned index,
                    std::shared_ptr<std::atomic<const char*>> call) {
   Asked asked{NvmlCaller(session, nullptr), {}, std::move(call)};
   nvml::Device handle = nullptr;
-  asked.NVML_PLAIN(nvmlDeviceGetHandleByIndex_v2), index, &handle);
+  asked.NVML_PLAIN(nvmlDeviceGetHandleByIndex_v2, index, &handle);
   if (asked.result != nvml::kSuccess) {
     asked.put("errors.nvmlDeviceGetHandleByIndex_v2", "");
     return std::move(asked.answers);
@@ -496,7 +490,7 @@ Answers answers_of(const std::shared_ptr<NvmlSession>& session, unsigned index,
   ask_vgpus(asked);
   ask_operational(asked);
   ask_instances(asked);
-  ask_gpm(asked, asked, [&](nvml::GpmSample sample) { return asked.NVML(nvmlGpmSampleGet), sample); });
+  ask_gpm(asked, asked, [&](nvml::GpmSample sample) { return asked.NVML(nvmlGpmSampleGet, sample); });
   return std::move(asked.answers);
 }
 
@@ -504,19 +498,19 @@ Answers answers_of(const std::shared_ptr<NvmlSession>& session, unsigned index,
 std::string machine_yaml(const std::shared_ptr<NvmlSession>& session) {
   Asked asked{NvmlCaller(session, nullptr), {}, std::make_shared<std::atomic<const char*>>("")};
   std::array<char, 96> version{};  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE is 80
-  asked.NVML_PLAIN(nvmlSystemGetDriverVersion), version.data(), static_cast<unsigned>(version.size() - 1));
+  asked.NVML_PLAIN(nvmlSystemGetDriverVersion, version.data(), static_cast<unsigned>(version.size() - 1));
   asked.put("system.driver_version", json_quoted(version.data()));
   int cuda = 0;
-  asked.NVML_PLAIN(nvmlSystemGetCudaDriverVersion), &cuda);
+  asked.NVML_PLAIN(nvmlSystemGetCudaDriverVersion, &cuda);
   asked.put("system.cuda_version", json_quoted(shown(cuda / 1000) + "." + shown(cuda % 1000 / 10)));
   constexpr std::string_view kKeys =
       "system.confidential.environment system.confidential.feature system.confidential.devtools "
       "system.confidential.multi_gpu";
   nvml::ConfidentialSettings settings{};
-  asked.NVML_PLAIN(nvmlSystemGetConfComputeSettings), &settings);
+  asked.NVML_PLAIN(nvmlSystemGetConfComputeSettings, &settings);
   asked.put_each(kKeys, settings.environment, settings.feature, settings.devtools, settings.multi_gpu);
   nvml::ConfidentialState state{};
-  asked.NVML_PLAIN(nvmlSystemGetConfComputeState), &state);
+  asked.NVML_PLAIN(nvmlSystemGetConfComputeState, &state);
   asked.put_each(kKeys, state.environment, state.feature, state.devtools);
   return asked.answers.yaml("") + "missing: [" + session->missing() + "]\n";
 }

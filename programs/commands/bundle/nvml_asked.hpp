@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,7 +18,6 @@
 #include "base/options.hpp"
 #include "base/text.hpp"
 #include "collectors/nvidia/nvml/session.hpp"
-#include "programs/commands/bundle/nvml_answers.hpp"
 
 /// How a call of NVML becomes a key and a value of YAML.
 namespace gpumeter::bundle {
@@ -84,6 +84,21 @@ inline std::string map_of(std::initializer_list<std::pair<const char*, std::stri
 }
 
 inline std::string list_of(const std::vector<std::string>& items) { return options::listed('[', items, ']'); }
+
+/// The answers of one GPU or MIG instance by the key of each, with the call that gave it. A first good answer
+/// stays: newer calls are asked first.
+struct Answers {
+  struct Answer {
+    std::string value;  ///< YAML
+    std::string_view call;
+    bool is_error = false;
+  };
+  std::map<std::string, Answer> by_key;
+  std::vector<Answers> instances;       ///< of MIG
+  std::vector<std::string> identities;  ///< values that name this one device or its machine
+
+  std::string yaml(const std::string& indent) const;
+};
 
 /// One device or instance while it is asked. `call`: the last one, which may not have returned.
 struct Asked {

@@ -49,7 +49,7 @@ class Machine {
     for (const Tier tier : {Tier::once, Tier::normal, Tier::slow}) run(devices_[0], tier);
   }
 
-  /// One second passes, or ten where nobody looks closely. Returns the health of the first GPU.
+  /// The time passes. Returns the health of the first GPU.
   DeviceHealth pass(int seconds) {
     clock_.advance(std::chrono::seconds(seconds));
     seconds_ += seconds;

@@ -42,14 +42,13 @@ struct PageLine {
 
 /// The series of all runs: run by run, with the start first.
 inline std::vector<PageLine> lines_of(const Store& store) {
-  constexpr std::string_view kSuffixes[] = {"", "_bucket", "_sum", "_count"};  // by SeriesPart
   std::vector<PageLine> lines;
   store.walk([&](const Family& family) {
     if (!family.descriptor().name.starts_with("ml_")) return;
     family.for_each([&](const Series& series) {
       PageLine& line = lines.emplace_back();
       line.family = family.descriptor().name;
-      line.suffix = kSuffixes[static_cast<std::size_t>(series.part())];
+      line.suffix = suffix_of(series.part());
       for (const auto& [name, value] : series.labels().pairs()) line.labels.emplace_back(name, value);
       line.value = series.value();
     });

@@ -21,6 +21,7 @@
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/join/facts_json.hpp"
 #include "collectors/kernel/part.hpp"
+#include "collectors/pages/replay.hpp"
 #include "config/config.hpp"
 #include "daemon/bus/bus.hpp"
 #include "daemon/cli/docs.hpp"
@@ -151,7 +152,12 @@ Result<Done> App::start() {
   const auto running = config_.get();
   const config::Config& config = *running;
   log_.info("starting gpumeter", {{"version", build::kVersion}, {"revision", build::kRevision}});
-  name_programs(config, log_);
+  if (replays(config)) {
+    if (Result<Done> known = pages::check_recording(config.of<pages::ReplaySettings>().file); !known)
+      return known;
+  } else {
+    name_programs(config, log_);
+  }
   auto passed = systemd::take_passed_sockets();
   if (!passed) return passed.error();
   make_fleet(config);
@@ -190,7 +196,10 @@ void App::make_fleet(const config::Config& config) {
   state_keeper_ = std::make_shared<StateKeeper>(
       FiguresFolders{paths.state, own_runtime_folder()}, clock_, log_,
       figures_of({totals, workloads.book, workloads.costs, saved_runs_, parts_}));
-  DeviceDirectory directory = state_keeper_->load(clock_.monotonic() + kLoadState);
+  // What is kept is of this machine.
+  machine_.is_recorded = replays(config);
+  DeviceDirectory directory = machine_.is_recorded ? DeviceDirectory(paths.state)
+                                                   : state_keeper_->load(clock_.monotonic() + kLoadState);
   forget_simulated(directory, config);
   IndexKeeper indexes(std::move(directory), state_keeper_, clock_);
   fleet_ = std::make_shared<Fleet>(store_, machine_, clock_, log_, std::move(indexes),
@@ -293,7 +302,9 @@ Result<Done> App::start_threads() {
                           web_config_.get(), drm_scans_.get()});
   if (Result<Done> started = start_watchdog(); !started) return started;
   if (Result<Done> started = start_parts(); !started) return started;
-  if (Result<Done> started = control_->start(); !started) return started;
+  if (!machine_.is_recorded) {
+    if (Result<Done> started = control_->start(); !started) return started;
+  }
   drm_scans_->start(scheduler_);
   bus_watcher_->start(scheduler_);
   return Done{};
@@ -318,7 +329,7 @@ Result<Done> App::start_parts() {
   };
   upkeep_ = scheduler_.add({"upkeep", std::chrono::seconds(3), [this] { return keep_up(); }, log_late});
   store_->reserve(catalogue_families(builtin_collectors()));
-  parts_->open(builtin_parts(), config_.get());
+  parts_->open(machine_.is_recorded ? parts_of_recording() : builtin_parts(), config_.get());
   return scheduler_.start();
 }
 
@@ -496,7 +507,7 @@ Nanoseconds App::keep_up() {
 
 // An enabled collector has already logged why it does not read its cards.
 void App::say_if_nothing_is_read() {
-  if (!fleet_->devices().empty()) return;
+  if (machine_.is_recorded || !fleet_->devices().empty()) return;
   const std::vector<UnreadDevice> unread = this->unread();
   if (unread.empty()) return log_.info("no GPU is read: the PCI bus shows none");
   const auto is_logged = [this](const UnreadDevice& each) {

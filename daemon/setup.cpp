@@ -9,6 +9,7 @@
 #include "base/paths.hpp"
 #include "collectors/builtin.hpp"
 #include "collectors/jobs/intake/settings.hpp"
+#include "collectors/pages/replay.hpp"
 #include "daemon/parts/host.hpp"
 #include "exporter/http/settings.hpp"
 #include "exporter/text/selection.hpp"
@@ -105,13 +106,23 @@ void forget_simulated(DeviceDirectory& directory, const config::Config& config) 
   for (const std::string& uuid : forgotten) directory.forget(uuid);
 }
 
+bool replays(const config::Config& config) { return !config.of<pages::ReplaySettings>().file.empty(); }
+
+void leave_machine(config::Config& config) {
+  for (auto& [name, collector] : config.collectors) collector.enabled = options::Enabled::off;
+  config.edit<WorkloadOptions>().enabled = false;
+  config.edit<jobs::Settings>().enabled = false;
+}
+
 bool simulates(const config::Config& config) {
+  if (replays(config)) return true;
   const auto enabled = enabled_collectors(config);
   return std::any_of(enabled.begin(), enabled.end(),
                      [](const auto* entry) { return entry->most_made_up > 0; });
 }
 
 bool has_bus(const config::Config& config) {
+  if (replays(config)) return false;
   const auto enabled = enabled_collectors(config);
   return enabled.size() != 1 || enabled.front()->most_made_up == 0;
 }

@@ -35,10 +35,17 @@ WorkloadSettings workload_settings_of(const config::Config& config, const Clock&
 /// Drops the devices of a simulator that is not enabled. Their indexes are then free for real devices.
 void forget_simulated(DeviceDirectory& directory, const config::Config& config);
 
-/// True if a collector with simulated devices is enabled.
+/// True if a recording replaces this machine.
+bool replays(const config::Config& config);
+
+/// Turns off the collectors, workloads and jobs of this machine.
+void leave_machine(config::Config& config);
+
+/// True if a collector with simulated devices is enabled, or a recording is shown.
 bool simulates(const config::Config& config);
 
-/// Returns false if the only enabled collector simulates its devices; they are then numbered from 0.
+/// Returns false if a recording is shown, or if the only enabled collector simulates its devices; they are
+/// then numbered from 0.
 bool has_bus(const config::Config& config);
 
 /// What a scanner of DRM clients reads: not the daemon itself.

@@ -58,7 +58,7 @@ MAY_INCLUDE = {  # folder, with its sub-folders -> the other folders of the proj
                "exporter/store", "exporter/health", "exporter/history", "exporter/otlp", "exporter/text", "exporter/json", "exporter/web", "exporter/http",
                "exporter/access", "exporter/tls", "exporter/listen", "config", "systemd", "programs/nccl/settings", "programs/profiler/settings", "programs/servers/settings"],
     # The commands that need what the daemon knows: its configuration, its state folder, its collectors, and of NVIDIA's its calls.
-    "programs/commands": ["base", "collectors", "collectors/api", "collectors/*", "collectors/events/catalogue", "collectors/events/line", "collectors/events/log", "collectors/attribution", "exporter/health", "exporter/http", "exporter/json", "exporter/store", "config", "daemon", "programs/client"],
+    "programs/commands": ["base", "collectors", "collectors/api", "collectors/*", "collectors/events/catalogue", "collectors/events/line", "collectors/events/log", "collectors/attribution", "collectors/part", "exporter/health", "exporter/http", "exporter/json", "exporter/store", "config", "daemon", "programs/client"],
 }
 # Calls that may hang -> the only files that may make them: those run on threads that are left behind then.
 MAY_HANG = {r"\bf(data)?sync\(": ["base/folder.cpp"],

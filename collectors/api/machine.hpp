@@ -56,6 +56,7 @@ struct Machine {
   Topic<jobs::RunList> runs;                                             ///< those that jobs report
 
   // Constant after the start.
+  bool is_recorded = false;             ///< the store has the series of a recording (--replay)
   History* history = nullptr;           ///< the last hours in memory
   std::shared_ptr<EventLedger> events;  ///< of devices, from all sources; null: they are not collected
   std::shared_ptr<DrmUsers> drm_users;  ///< the scanner of clients of DRM devices; may be null

@@ -39,7 +39,8 @@ inline constexpr auto page_age = gauge("gpumeter_page_age_seconds", "seconds", "
 inline constexpr auto otlp_up = gauge("gpumeter_otlp_up", "", "1 if the receiver of OTLP took all of the last request, 0 if it did not answer or rejected points; the log has the reason. Absent unless otlp.endpoint is set.");
 inline constexpr auto otlp_points = counter("gpumeter_otlp_points_total", "", "Data points for the receiver of OTLP, by outcome.");
 inline constexpr auto otlp_queue = gauge("gpumeter_otlp_queue_bytes", "bytes", "Length of the requests that wait for the receiver of OTLP, in bytes.");
-inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if the page contains simulated devices.");
+inline constexpr auto simulated = gauge("gpumeter_simulated", "", "1 if the page contains simulated devices or those of a recording.");
+inline constexpr auto replay_time = gauge("gpumeter_replay_time_seconds", "seconds", "Unix time at which the page that is shown was recorded. Absent unless --replay is given.");
 inline constexpr auto config_reload_successful = gauge("gpumeter_config_last_reload_successful", "", "1 if the last attempt to load the configuration succeeded. Otherwise the previous configuration stays in force.");
 inline constexpr auto config_reload_timestamp = gauge("gpumeter_config_last_reload_success_timestamp_seconds", "seconds", "Unix time at which the configuration in force was loaded.");
 inline constexpr auto web_config_reload_successful = gauge("gpumeter_web_config_last_reload_successful", "", "1 if the last attempt to load the web configuration (web.config_file) succeeded. Otherwise the previous one stays in force.");
@@ -90,6 +91,7 @@ inline constexpr const MetricDescriptor* kAll[] = {
     &otlp_points,
     &otlp_queue,
     &simulated,
+    &replay_time,
     &config_reload_successful,
     &config_reload_timestamp,
     &web_config_reload_successful,

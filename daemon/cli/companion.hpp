@@ -14,13 +14,15 @@ struct Companion {
   bool is_told = false;  ///< the program's first argument is the command
   bool is_first = true;  ///< false: flags of the configuration may precede the command
 };
-inline constexpr std::array<Companion, 8> kCompanions = {
+inline constexpr std::array<Companion, 9> kCompanions = {
     {{"forget", "gpumeter-commands", "Forget a missing GPU, so that its gpu_up 0 ends (forget UUID)", true,
       false},
      {"allocate", "gpumeter-commands", "Record by hand who was given a GPU (allocate --help)", true, false},
      {"profile", "gpumeter-profiler", "Take a profile (trace) of a running job (profile --help)", true},
      {"check", "gpumeter-commands", "Report failed and degraded GPUs as monitoring plugins do (check --help)",
       true, false},
+     {"record", "gpumeter-commands", "Record the pages of a daemon for --replay (record --help)", true,
+      false},
      {"explain", "gpumeter-commands",
       "Explain the lines of a kernel log, a code or a reason (explain --help)", true},
      {"bundle", "gpumeter-commands",

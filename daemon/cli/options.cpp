@@ -42,6 +42,8 @@ constexpr KeyFlag kKeyFlags[] = {
     {"--path.procfs", "paths.procfs", "DIR", true, "Mount point of procfs (default /proc)"},
     {"--path.state", "paths.state", "DIR", true, "State folder (default /var/lib/gpumeter)"},
     {"--path.api", "paths.api", "FILE", true, "Socket for the services (default /run/gpumeter/api.sock)"},
+    {"--replay", "replay.file", "FILE", true, "Serve a recording of gpumeter record instead of this machine"},
+    {"--speed", "replay.speed", "N", false, "Seconds of the recording for each second (default 1)"},
     {"--log.level", "log.level", "LEVEL", false, "debug, info (default), warn or error"},
     {"--log.format", "log.format", "FORMAT", false, "auto (default), logfmt or json"},
 };
@@ -325,6 +327,7 @@ config::Loaded load_config(const Options& options, const config::Schema& schema)
   config::Loaded loaded =
       file.empty() ? config::Loaded{config::defaults(schema)} : config::load_file(file, schema);
   apply(options, schema, loaded.config);
+  if (replays(loaded.config)) leave_machine(loaded.config);
   return loaded;
 }
 

@@ -6,6 +6,7 @@
 #include "collectors/kernel/part.hpp"
 #include "collectors/kubernetes/part.hpp"
 #include "collectors/pages/part.hpp"
+#include "collectors/pages/replay.hpp"
 #include "daemon/parts/host.hpp"
 #include "exporter/health/judge.hpp"
 #include "exporter/otlp/part.hpp"
@@ -15,9 +16,15 @@ namespace gpumeter {
 
 std::span<const PartEntry* const> builtin_parts() {
   // On a single page, names come before the workloads that have them.
-  static const PartEntry* const kParts[] = {
-      &kubelet::kPart, &containers::kPart, &workloads::kInfo, &allocation::kPart, &host::kPart, &host::kPower,
-      &kernel::kPart,  &pages::kPart,      &health::kPart,    &web::kHistory,     &otlp::kPart};
+  static const PartEntry* const kParts[] = {&kubelet::kPart,    &containers::kPart, &workloads::kInfo,
+                                            &allocation::kPart, &host::kPart,       &host::kPower,
+                                            &kernel::kPart,     &pages::kPart,      &pages::kReplay,
+                                            &health::kPart,     &web::kHistory,     &otlp::kPart};
+  return kParts;
+}
+
+std::span<const PartEntry* const> parts_of_recording() {
+  static const PartEntry* const kParts[] = {&pages::kReplay, &health::kPart, &web::kHistory, &otlp::kPart};
   return kParts;
 }
 

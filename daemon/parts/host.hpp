@@ -20,6 +20,8 @@ namespace gpumeter {
 
 /// The table of parts, in the order in which they are opened.
 std::span<const PartEntry* const> builtin_parts();
+/// Those that work while a recording replaces the machine.
+std::span<const PartEntry* const> parts_of_recording();
 
 /// Opens parts and gives them their turns. If a turn is late, its part alone waits: its series leave the
 /// page, gpumeter_part_up is 0, and one line of the log reports it; another reports its return. The owner's

@@ -95,7 +95,7 @@ class Health final : public Part, public Keeps {
 
   Nanoseconds turn(Nanoseconds now) override {
     Report report = judge_.judge(context_.store, now);
-    publish(report);
+    if (!context_.machine.is_recorded) publish(report);  // the recording has its own
     log_changes(*context_.machine.health.get(), report, context_.log);
     context_.machine.health.publish(std::move(report));
     return kEvery;

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/program.hpp"
 #include "base/result.hpp"
 #include "collectors/attribution/names/manual_file.hpp"
 #include "config/config.hpp"
 #include "exporter/health/report.hpp"
 
-/// What the commands `check`, `allocate`, `forget`, `explain` and `bundle` do, each in its own source;
-/// main.cpp reads their words.
+/// What the commands `check`, `record`, `allocate`, `forget`, `explain` and `bundle` do, each in its own
+/// source; main.cpp reads their words.
 namespace gpumeter {
 
 /// What --fail-on makes of degraded GPUs.
@@ -62,6 +63,18 @@ int check(const CheckOptions& options, const config::Config& config);
 
 /// Prints that the check has no result, and returns 3.
 int check_is_unknown(const CheckOptions& options, const std::string& reason);
+
+/// The words of `gpumeter record`.
+struct RecordOptions {
+  std::string file;
+  std::optional<Duration> length;        ///< nullopt: until a signal
+  std::string url, ca_file, login_file;  ///< as in CheckOptions
+};
+
+/// Writes the full page of the daemon to a new file, once a second (pages::Recording). While the daemon does
+/// not answer, the file has empty pages; without an answer to the first question there is no file. SIGINT and
+/// SIGTERM end it. Returns the text to print.
+Result<std::string> record(const RecordOptions& options, const config::Config& config, Signals& signals);
 
 /// The words of `gpumeter allocate`.
 struct AllocateOptions {

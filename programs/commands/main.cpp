@@ -1,5 +1,6 @@
-// `gpumeter check`, `forget`, `allocate`, `explain` and `bundle`: the commands that need the daemon's
-// configuration, its state folder or its catalogues. `gpumeter` starts this program, with its own arguments.
+// `gpumeter check`, `record`, `forget`, `allocate`, `explain` and `bundle`: the commands that need the
+// daemon's configuration, its state folder or its catalogues. `gpumeter` starts this program, with its own
+// arguments.
 #include <curl/curl.h>
 #include <unistd.h>
 
@@ -69,6 +70,26 @@ std::variant<int, Exit> run_check(const Given& given) {
   return with_config(given.options, given.clock, [&check](const config::Config* config) {
     return config != nullptr ? gpumeter::check(check, *config)
                              : check_is_unknown(check, "the configuration is wrong");
+  });
+}
+
+std::variant<int, Exit> run_record(const Given& given) {
+  if (given.words.empty()) return usage_error("record requires the name of a new file");
+  RecordOptions record{given.words.front(), std::nullopt, given.line.value("--url"),
+                       given.line.value("--ca-file"), given.line.value("--login-file")};
+  if (const std::string length = given.line.value("--for"); !length.empty()) {
+    record.length = parse_duration(length);
+    if (!record.length) {
+      return usage_error("--for must be " + std::string(kDurationForm) + ", not " +
+                         gpumeter::quoted(options::printable(length)));
+    }
+  }
+  Result<Signals> signals = Signals::block();  // before a thread of the names' check
+  if (!signals) return complain(signals.error().message());
+  return with_config(given.options, given.clock, [&](const config::Config* config) {
+    if (config == nullptr) return 2;
+    const Result<std::string> done = gpumeter::record(record, *config, *signals);
+    return done ? print(*done) : complain(options::printable(done.error().message()));
   });
 }
 
@@ -158,7 +179,12 @@ struct Command {
   std::variant<int, Exit> (*run)(const Given& given);
 };
 
-std::array<Command, 5> commands() {
+std::array<Command, 6> commands() {
+  const Flag kUrl = {"--url", "URL", "Ask this daemon (default: the first web.listen)", kGroup};
+  const Flag kCaFile = {"--ca-file", "FILE",
+                        "Trust these authorities (PEM) for https (default: the system's)", kGroup};
+  const Flag kLoginFile = {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line",
+                           kGroup};
   return {
       {{"check",
         0,
@@ -177,6 +203,17 @@ std::array<Command, 5> commands() {
          kCaFile,
          kLoginFile},
         run_check},
+       {"record",
+        1,
+        "Record the pages of a daemon, one a second, for --replay (record --help)\n"
+        "Usage: gpumeter record [OPTIONS] [FILE]\n"
+        "\nPositionals:\n"
+        "  FILE TEXT                         The recording, which must not exist yet\n",
+        {{"--for", "DURATION", "How long, such as 10m (default: until Ctrl-C)", kGroup},
+         kUrl,
+         kCaFile,
+         kLoginFile},
+        run_record},
        {"forget",
         1,
         "Forget a missing GPU, so that its gpu_up 0 ends (forget UUID)\n"
@@ -243,7 +280,7 @@ std::variant<int, Exit> run(const Command& command, std::span<const char* const>
 }
 
 std::variant<int, Exit> run(std::span<const char* const> arguments, std::optional<std::string_view>& name) {
-  const std::array<Command, 5> all = commands();
+  const std::array<Command, 6> all = commands();
   for (const std::string_view word : arguments) {
     const auto* const command = std::ranges::find(all, word, &Command::name);
     if (command == all.end()) continue;
@@ -254,7 +291,7 @@ std::variant<int, Exit> run(std::span<const char* const> arguments, std::optiona
       options_of(CommandLine(flags_of(builtin_collectors()), arguments), builtin_collectors());
   if (const auto* const exit = std::get_if<Exit>(&parsed)) return *exit;
   return usage_error(
-      "gpumeter-commands requires one of the commands check, forget, allocate, explain and bundle");
+      "gpumeter-commands requires one of the commands check, record, forget, allocate, explain and bundle");
 }
 
 int run(std::span<const char* const> arguments) {

@@ -56,7 +56,8 @@ void add_models(Lines& lines, const Snapshot& snapshot, const Frame& frame) {
       items.push_back({std::to_string(snapshot.gpus.size()) + " x " + gpu.model, Style::dim});
     if (!gpu.driver_version.empty()) items.push_back({"driver " + gpu.driver_version, Style::dim});
   }
-  if (snapshot.is_simulated) items.push_back({"SIMULATED: the values are not real", Style::warning});
+  if (snapshot.is_simulated)
+    items.push_back({"SIMULATED OR A RECORDING: the values are not this machine's", Style::warning});
   if (items.empty()) return;
   lines.push_back(wrapped(items, frame.width, 0, frame.charset).front());
 }

@@ -132,7 +132,7 @@ class CommandLineTest(Folder):
             self.assertEqual((said.returncode, said.stderr), missing, arguments)
 
     def test_wrong_words(self):
-        accepted = "gpumeter accepts flags and the commands forget, allocate, profile, check, explain, bundle, import and top"
+        accepted = "gpumeter accepts flags and the commands forget, allocate, profile, check, record, explain, bundle, import and top"
         self.assert_refused(2, "forget requires the uuid of a device", "forget")
         self.assert_refused(2, "--once cannot be combined with a command", "forget", "A", "--once")
         self.assert_refused(2, f'unexpected argument "B"; {accepted}', "forget", "A", "B")

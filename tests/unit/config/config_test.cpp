@@ -313,12 +313,13 @@ TEST(Load, NamesUnknownKeysAndWhatWasMeant) {
             "g.yaml:1: web.tls_certificate: unknown key; web has config_file, listen, max_requests and "
             "telemetry_path\n");
   EXPECT_EQ(problems("wed: {}"), "g.yaml:1: wed: unknown key; did you mean web?\n");
-  EXPECT_EQ(problems("<<: {}"),
-            "g.yaml:1: <<: unknown key; the file has allocations, collectors, containers, device_labels, "
-            "devices, jobs, "
-            "kernel, kubernetes, log, machine, metrics, nccl, otlp, pages, paths, profiles, sampling, "
-            "servers, web and "
-            "workloads\n");
+  EXPECT_EQ(
+      problems("<<: {}"),
+      "g.yaml:1: <<: unknown key; the file has allocations, collectors, containers, device_labels, "
+      "devices, jobs, "
+      "kernel, kubernetes, log, machine, metrics, nccl, otlp, pages, paths, profiles, replay, sampling, "
+      "servers, web and "
+      "workloads\n");
   EXPECT_EQ(problems("jobs: {listen: x}"),
             "g.yaml:1: jobs.listen: unknown key; jobs has enabled, limits, mllog, socket, socket_mode, "
             "stream_socket and users\n");

@@ -57,7 +57,7 @@ class Page {
     this.unread.update(answer.gpus.length > 0);
     this.events.update();
     const text = answer.gpus.length > 0 ? summaryText(answer.gpus) : 'No GPU is read.';
-    setText(this.summary, text + (answer.simulated ? ' (simulated, not real)' : ''));
+    setText(this.summary, text + (answer.simulated ? ' (simulated or a recording)' : ''));
     setText(this.freshness, `as of ${clock(answer.time)}`);
     document.body.classList.remove('is-stale');
     this.host = answer.host || location.hostname;

@@ -150,14 +150,14 @@ TEST(Options, NameUnknownFlags) {
             refusal("unknown flag -web.listen-address; did you mean --web.listen-address?"));
   EXPECT_EQ(end_of({"start"}),
             refusal("unexpected argument \"start\"; gpumeter accepts flags and the "
-                    "commands forget, allocate, profile, check, explain, bundle, import and top"));
+                    "commands forget, allocate, profile, check, record, explain, bundle, import and top"));
   EXPECT_EQ(
       end_of({"chek"}),
       refusal("unexpected argument \"chek\"; did you mean check?; gpumeter accepts flags and the commands "
-              "forget, allocate, profile, check, explain, bundle, import and top"));
+              "forget, allocate, profile, check, record, explain, bundle, import and top"));
   EXPECT_EQ(end_of({"--web.listen-address", ":1", ":2"}),
             refusal("unexpected argument \":2\"; gpumeter accepts flags and the commands forget, allocate, "
-                    "profile, check, explain, bundle, import and top"));
+                    "profile, check, record, explain, bundle, import and top"));
 }
 
 TEST(Options, NameBadValues) {

@@ -161,6 +161,7 @@ TEST(SelfCatalog, ListsEveryFamilyThatIsExported) {
   exported.push_back(self_catalog::nccl_files.name);
   exported.push_back(self_catalog::page_up.name);  // collectors/pages
   exported.push_back(self_catalog::page_age.name);
+  exported.push_back(self_catalog::replay_time.name);
   exported.push_back(self_catalog::kernel_log_readable.name);  // collectors/kernel
   exported.push_back(self_catalog::kernel_log_lost.name);
   exported.push_back(self_catalog::powercap_readable.name);  // collectors/host

@@ -40,7 +40,7 @@ constexpr Option kOptions[] = {
 };
 // clang-format on
 
-constexpr std::string_view kHeading = "# gpumeter recording ";
+constexpr std::string_view kHeading = "# gpumeter: recorded ";
 
 gzFile gz(void* file) noexcept { return static_cast<gzFile>(file); }
 
@@ -87,7 +87,8 @@ Result<std::optional<RecordedPage>> Recording::end(std::string_view wrong) const
 
 Result<std::optional<RecordedPage>> Recording::next() {
   if (!file_) return Error(name_ + ": there is not enough memory");
-  begin_ = gzoffset(gz(file_.get()));
+  // Without compression, gzoffset() counts bytes that are read ahead.
+  begin_ = gzdirect(gz(file_.get())) != 0 ? gztell(gz(file_.get())) : gzoffset(gz(file_.get()));
   std::array<char, 64> line{};
   if (gzgets(gz(file_.get()), line.data(), line.size()) == nullptr) return end("cannot be read");
   std::string_view heading = line.data();

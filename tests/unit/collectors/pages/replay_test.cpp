@@ -76,7 +76,7 @@ TEST_F(RecordingTest, CutAtEachByteOfTheLastPageLosesNoMoreThanThatPage) {
 }
 
 TEST_F(RecordingTest, AFileWithoutCompressionIsARecordingToo) {
-  EXPECT_THAT(read("# gpumeter recording 5 4\na 1\n# gpumeter recording 6 0\n"),
+  EXPECT_THAT(read("# gpumeter: recorded 5 4\na 1\n# gpumeter: recorded 6 0\n"),
               testing::ElementsAre("a 1\n", ""));
 }
 
@@ -85,15 +85,15 @@ TEST_F(RecordingTest, ErrorsNameTheFileAndTheByte) {
   EXPECT_THAT(read(one_ + std::string(one_).replace(20, 4, "????")),
               testing::ElementsAre("a 1\n", file + ": byte " + std::to_string(one_.size()) +
                                                 ": the compressed data is damaged"));
-  EXPECT_THAT(read("# gpumeter recording 5 4\na 1\nb 2\n"),
+  EXPECT_THAT(read("# gpumeter: recorded 5 4\na 1\nb 2\n"),
               testing::ElementsAre("a 1\n", file + ": byte 29: is not the beginning of a recorded page"));
   EXPECT_THAT(
-      read("# gpumeter recording 5 99999999999\n"),
+      read("# gpumeter: recorded 5 99999999999\n"),
       testing::ElementsAre(file + ": byte 0: a page must have at most 64 MiB, not 99999999999 bytes"));
   EXPECT_THAT(read(std::string(1000, 'x')),
               testing::ElementsAre(file + ": byte 0: is not the beginning of a recorded page"));
   // The size is believed as far as there are bytes.
-  EXPECT_THAT(read("# gpumeter recording 5 60000000\na 1\n"), testing::IsEmpty());
+  EXPECT_THAT(read("# gpumeter: recorded 5 60000000\na 1\n"), testing::IsEmpty());
   folder_.write("r", "");
   EXPECT_EQ(check_recording(file).error().message(), file + ": has no recorded page");
   EXPECT_EQ(check_recording(folder_.path()).error().message(), folder_.path() + ": is not a regular file");

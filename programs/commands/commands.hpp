@@ -66,9 +66,9 @@ int check_is_unknown(const CheckOptions& options, const std::string& reason);
 
 /// The words of `gpumeter record`.
 struct RecordOptions {
+  DaemonToAsk daemon;
   std::string file;
-  std::optional<Duration> length;        ///< nullopt: until a signal
-  std::string url, ca_file, login_file;  ///< as in CheckOptions
+  std::optional<Duration> length;  ///< nullopt: until a signal
 };
 
 /// Writes the full page of the daemon to a new file, once a second (pages::Recording). While the daemon does

@@ -75,8 +75,7 @@ std::variant<int, Exit> run_check(const Given& given) {
 
 std::variant<int, Exit> run_record(const Given& given) {
   if (given.words.empty()) return usage_error("record requires the name of a new file");
-  RecordOptions record{given.words.front(), std::nullopt, given.line.value("--url"),
-                       given.line.value("--ca-file"), given.line.value("--login-file")};
+  RecordOptions record{daemon_of(given.line), given.words.front(), std::nullopt};
   if (const std::string length = given.line.value("--for"); !length.empty()) {
     record.length = parse_duration(length);
     if (!record.length) {
@@ -180,11 +179,6 @@ struct Command {
 };
 
 std::array<Command, 6> commands() {
-  const Flag kUrl = {"--url", "URL", "Ask this daemon (default: the first web.listen)", kGroup};
-  const Flag kCaFile = {"--ca-file", "FILE",
-                        "Trust these authorities (PEM) for https (default: the system's)", kGroup};
-  const Flag kLoginFile = {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line",
-                           kGroup};
   return {
       {{"check",
         0,

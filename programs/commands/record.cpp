@@ -82,10 +82,10 @@ class Asker {
 
 Result<std::string> record(const RecordOptions& options, const config::Config& config, Signals& signals) {
   const auto& web = config.of<HttpSettings>();
-  const std::string url = options.url.empty() ? web.listen.front() : options.url;
+  const std::string url = options.daemon.url.empty() ? web.listen.front() : options.daemon.url;
   Result<client::Address> address = client::parse_address(url);
   if (!address) return address.error().with(url);
-  const Result<client::Access> access = client::access_of(options.ca_file, options.login_file);
+  const Result<client::Access> access = client::access_of(options.daemon.ca_file, options.daemon.login_file);
   if (!access) return access.error();
   Asker asker(*std::move(address), *access, web.telemetry_path + "?detail=full");
   Result<pages::RecordedPage> page = asker.ask();

@@ -1,8 +1,9 @@
 # bash completion for gpumeter(8)                                          -*- shell-script -*-
 
-_gpumeter_commands="allocate bundle check explain forget import profile top"
+_gpumeter_commands="allocate bundle check explain forget import profile record top"
 _gpumeter_check_flags="--json --gpu= --fail-on= --suite= --url= --ca-file= --login-file="
 _gpumeter_bundle_flags="--list --log= --url= --ca-file= --login-file="
+_gpumeter_record_flags="--for= --url= --ca-file= --login-file="
 _gpumeter_explain_words="xid sxid reason --json"
 _gpumeter_profile_words="--run= --pid= --steps= --seconds= --output="
 _gpumeter_allocate_words="set clear list --gpu= --user= --kind="
@@ -12,7 +13,7 @@ _gpumeter_import_words="clpeak nvbandwidth dcgm-diag rocm-bandwidth-test transfe
 _gpumeter_flags="--config.file= --web.listen-address= --web.config.file= --web.telemetry-path= --web.systemd-socket
 --metrics.detail= --path.sysfs= --path.procfs= --path.state= --path.api= --log.level= --log.format=
 --collector.nvidia --no-collector.nvidia --collector.amd --no-collector.amd --collector.simulated --no-collector.simulated --collector.drm --no-collector.drm --collector.neuron --no-collector.neuron --collector.gaudi --no-collector.gaudi --collector.intel --no-collector.intel --collector.disable-defaults
---simulate= --simulate-event= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config= --print-conditions= --print-events= --print-otlp="
+--simulate= --simulate-event= --replay= --speed= --help --version --check-config --reload= --once --list-devices --print-metrics= --print-config= --print-conditions= --print-events= --print-otlp="
 
 _gpumeter_values() {
   case $1 in
@@ -42,6 +43,7 @@ _gpumeter() {
   [ "$COMP_CWORD" -eq 1 ] && words="$_gpumeter_commands $words"
   [ "${COMP_WORDS[1]-}" = check ] && words="$_gpumeter_check_flags $words"
   [ "${COMP_WORDS[1]-}" = bundle ] && words="$_gpumeter_bundle_flags $words"
+  [ "${COMP_WORDS[1]-}" = record ] && words="$_gpumeter_record_flags $words"
   [ "${COMP_WORDS[1]-}" = explain ] && words=$_gpumeter_explain_words
   [ "${COMP_WORDS[1]-}" = profile ] && words="$_gpumeter_profile_words $words"
   [ "${COMP_WORDS[1]-}" = allocate ] && words="$_gpumeter_allocate_words $words"

@@ -44,11 +44,21 @@ struct Given {
   const Clock& clock;
 };
 
+const Flag kFailOn = {"--fail-on",
+                      "STATE",
+                      "failed: ignore degraded GPUs; degraded: exit 2 for them too",
+                      kGroup,
+                      {"failed", "degraded"}};
 const Flag kUrl = {"--url", "URL", "Ask this daemon (default: the first web.listen)", kGroup};
 const Flag kCaFile = {"--ca-file", "FILE", "Trust these authorities (PEM) for https (default: the system's)",
                       kGroup};
 const Flag kLoginFile = {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line",
                          kGroup};
+
+std::vector<Flag> with_daemon(std::vector<Flag> flags) {
+  flags.insert(flags.end(), {kUrl, kCaFile, kLoginFile});
+  return flags;
+}
 
 DaemonToAsk daemon_of(const CommandLine& line) {
   return {line.value(kUrl.name), line.value(kCaFile.name), line.value(kLoginFile.name)};
@@ -180,33 +190,21 @@ struct Command {
 
 std::array<Command, 6> commands() {
   return {
-      {{"check",
-        0,
+      {{"check", 0,
         "Report failed and degraded GPUs as monitoring plugins do (check --help)\n"
         "Usage: gpumeter check [OPTIONS]\n",
-        {{"--json", "", "Print the answer of /api/v1/health", kGroup},
-         {"--gpu", "N", "Check this GPU only, by its index", kGroup},
-         {"--fail-on",
-          "STATE",
-          "failed: ignore degraded GPUs; degraded: exit 2 for them too",
-          kGroup,
-          {"failed", "degraded"}},
-         {"--suite", "NAME", "Only the conditions that cover another program's checks", kGroup,
-          suite_names()},
-         kUrl,
-         kCaFile,
-         kLoginFile},
+        with_daemon({{"--json", "", "Print the answer of /api/v1/health", kGroup},
+                     {"--gpu", "N", "Check this GPU only, by its index", kGroup},
+                     kFailOn,
+                     {"--suite", "NAME", "Only the conditions that cover another program's checks", kGroup,
+                      suite_names()}}),
         run_check},
-       {"record",
-        1,
+       {"record", 1,
         "Record the pages of a daemon, one a second, for --replay (record --help)\n"
         "Usage: gpumeter record [OPTIONS] [FILE]\n"
         "\nPositionals:\n"
         "  FILE TEXT                         The recording, which must not exist yet\n",
-        {{"--for", "DURATION", "How long, such as 10m (default: until Ctrl-C)", kGroup},
-         kUrl,
-         kCaFile,
-         kLoginFile},
+        with_daemon({{"--for", "DURATION", "How long, such as 10m (default: until Ctrl-C)", kGroup}}),
         run_record},
        {"forget",
         1,
@@ -236,17 +234,13 @@ std::array<Command, 6> commands() {
         "  CODE TEXT                         The code, or the reason as in gpu_health_reason\n",
         {{"--json", "", "Print one object for each event", kGroup}},
         run_explain},
-       {"bundle",
-        1,
+       {"bundle", 1,
         "Write a bug report: versions, log, pages, readings of each device, redacted (bundle --help)\n"
         "Usage: gpumeter bundle [OPTIONS] [FILE]\n"
         "\nPositionals:\n"
         "  FILE TEXT                         The archive (default: gpumeter-bundle-TIME.tar.gz)\n",
-        {{"--list", "", "Print what the archive would contain, and write nothing", kGroup},
-         {"--log", "FILE", "The daemon's log (default: the journal)", kGroup},
-         kUrl,
-         kCaFile,
-         kLoginFile},
+        with_daemon({{"--list", "", "Print what the archive would contain, and write nothing", kGroup},
+                     {"--log", "FILE", "The daemon's log (default: the journal)", kGroup}}),
         run_bundle}}};
 }
 

@@ -182,9 +182,9 @@ class EightRanksTest(unittest.TestCase):
             print(f"{age:5.0f}s {record:56} {value:12.6g} {truth:12.6g} {value / truth - 1:+8.2%}")
         for age, record, value, truth in self.rows:
             with self.subTest(age=age, record=record):
-                # At its ends a window cuts between two scrapes, and a scrape has what the daemon sampled up to a second before.
-                cut = PACE.scrape + 1
-                self.assertLess(abs(value / truth - 1), PACE.within + (cut / PACE.window * WATTS / truth if OTHER in record else cut / age))
+                # At its ends a window cuts between two scrapes.
+                cut = PACE.scrape / PACE.window * WATTS / truth if OTHER in record else PACE.scrape / age
+                self.assertLess(abs(value / truth - 1), PACE.within + cut)
 
     def test_the_energy_of_each_user_is_whole_after_a_window(self):
         """Of a job that ended long before, too. The page's counters are the daemon's own account."""

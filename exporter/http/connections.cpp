@@ -58,18 +58,22 @@ void HttpConnection::sends(const void* body, std::size_t bytes, Nanoseconds time
   publish(phase_, Phase::sending);
 }
 
-void HttpConnection::streams(void* waiting) noexcept {
+void HttpConnection::streams(void* waiting, const void* message, std::size_t bytes) noexcept {
+  if (is_answered()) --group_->second.answers;  // the first message
   waits(book_.clock_.monotonic(), book_.limits_.answer);
   if (waiting != nullptr) publish(deadline_, INT64_MAX);
   publish(paused_, waiting);
-  publish(phase_, waiting != nullptr ? Phase::paused : Phase::sending);
+  book_.bytes_ += bytes - bytes_;  // modulo 2^64
+  publish(bytes_, bytes);
+  publish(body_, message);
+  publish(phase_, waiting != nullptr ? Phase::paused : Phase::streaming);
 }
 
 void HttpConnection::answered() noexcept {
+  if (is_answered()) --group_->second.answers;
   publish(body_, nullptr);
   book_.bytes_ -= bytes_.load();
   publish(bytes_, 0);
-  --group_->second.answers;
   waits(book_.clock_.monotonic(), book_.limits_.next_request);
   publish(phase_, Phase::served);
 }
@@ -232,7 +236,7 @@ bool HttpConnections::holds_too_much() const {
   return bytes > std::max(limits_.bytes, 2 * largest);
 }
 
-HttpConnection* HttpConnections::longest_answer(const HttpConnection* asker) {
+HttpConnection* HttpConnections::longest_answer(const HttpConnection* asker, bool or_stream) {
   const std::int64_t since = (clock_.monotonic() - limits_.long_answer).count();
   const auto order = [](const HttpConnection& each) {
     return std::tuple(-static_cast<std::int64_t>(each.group_->second.answers.load()), each.active_at_.load());
@@ -243,7 +247,8 @@ HttpConnection* HttpConnections::longest_answer(const HttpConnection* asker) {
   };
   HttpConnection* found = nullptr;
   for (const auto& each : connections_) {
-    if (each->ended_ || each->phase_ != Phase::sending || !gives_way(*each)) continue;
+    const bool is_sending = each->phase_ == Phase::sending || (or_stream && each->phase_ == Phase::streaming);
+    if (each->ended_ || !is_sending || !gives_way(*each)) continue;
     if (found == nullptr || order(*each) < order(*found)) found = each.get();
   }
   return found;
@@ -252,13 +257,14 @@ HttpConnection* HttpConnections::longest_answer(const HttpConnection* asker) {
 std::size_t HttpConnections::make_room_for_answers(std::size_t most, const HttpConnection* asker) {
   MutexLock lock(mutex_);
   std::size_t under_way = count([](const HttpConnection& each) { return each.is_answered(); });
-  while (under_way > most || holds_too_much()) {
-    HttpConnection* const longest = longest_answer(asker);
+  for (;;) {
+    const bool is_full = holds_too_much();
+    if (under_way <= most && !is_full) return under_way;
+    HttpConnection* const longest = longest_answer(asker, is_full);
     if (longest == nullptr) return std::max(under_way, most + 1);
+    if (longest->is_answered()) --under_way;
     end(*longest);
-    --under_way;
   }
-  return under_way;
 }
 
 void HttpConnections::look() {

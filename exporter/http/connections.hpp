@@ -55,9 +55,9 @@ class HttpConnection {
   /// The answer is ready. Connections with the same `body` share its bytes. The client gives up `timeout`
   /// after its request.
   void sends(const void* body, std::size_t bytes, Nanoseconds timeout) noexcept;
-  /// The answer has no end. `waiting`: null while bytes are sent; otherwise the request, which is paused as
-  /// in paused(), for any time.
-  void streams(void* waiting) noexcept;
+  /// The answer has no end; its next message is sent, as in sends(), within the time that an answer has.
+  /// `waiting`: null, or, if there is no message, the request, which is paused as in paused(), for any time.
+  void streams(void* waiting, const void* message, std::size_t bytes) noexcept;
   /// The answer was sent, or sending it failed.
   void answered() noexcept;
   /// Keeps the object alive until the connection is closed.
@@ -75,8 +75,8 @@ class HttpConnection {
   };
   /// In the order in which they give way. `silent`: no request yet; `served`: an answer was sent, and no
   /// request has come since; `paused`: its password is being checked, or a stream has nothing to send;
-  /// `asked`: its answer is being made.
-  enum class Phase : std::uint8_t { silent, served, paused, asked, sending };
+  /// `streaming`: a stream's message is being sent; `asked`: its answer is being made.
+  enum class Phase : std::uint8_t { silent, served, paused, streaming, asked, sending };
 
   HttpConnection(HttpConnections& book, int descriptor) : book_(book), descriptor_(descriptor) {}
   void waits(Nanoseconds now, Nanoseconds at_most) noexcept;
@@ -119,6 +119,7 @@ class HttpConnections {
   bool may_hold_too_much() const noexcept { return bytes_ > limits_.bytes; }
   /// Ends answers whose sending takes longer than `long_answer`, while more than `most` are under way or
   /// while they hold too many bytes: those of the peer with the most answers first, and the oldest first.
+  /// Streams hold bytes, but are no answers under way, because they have no end.
   /// Returns how many are under way then: more than `most` if a limit is still exceeded. For `asker`, which
   /// may be null, answers of a peer that has more than twice as many under way end at once.
   std::size_t make_room_for_answers(std::size_t most, const HttpConnection* asker = nullptr)
@@ -155,7 +156,7 @@ class HttpConnections {
   template <class Belongs>
   bool end_departed(Belongs belongs) GPUMETER_REQUIRES(mutex_);
   bool holds_too_much() const GPUMETER_REQUIRES(mutex_);
-  HttpConnection* longest_answer(const HttpConnection* asker) GPUMETER_REQUIRES(mutex_);
+  HttpConnection* longest_answer(const HttpConnection* asker, bool or_stream) GPUMETER_REQUIRES(mutex_);
   void end_half_closed() GPUMETER_REQUIRES(mutex_);
   void end(HttpConnection& connection) noexcept GPUMETER_REQUIRES(mutex_);
 

@@ -7,6 +7,7 @@
 #include "exporter/access/settings.hpp"
 #include "exporter/http/connections.hpp"
 #include "exporter/json/api.hpp"
+#include "exporter/web/live_answers.hpp"
 
 namespace gpumeter {
 
@@ -21,38 +22,50 @@ void EventStream::attach(void* request, HttpConnection* entry, const Pausing& pa
 ssize_t EventStream::read(char* to, std::size_t most) {
   const MutexLock lock(mutex_);
   if (is_over_) return kEnd;
-  if (sent_ == text_.size()) fill();
-  const bool is_waiting = text_.empty();
-  if (entry_ != nullptr) entry_->streams(is_waiting ? request_ : nullptr);
-  if (is_waiting) {
-    is_paused_ = true;
-    pausing_.pause(request_);
-    return 0;
+  if (message_ == nullptr) {
+    message_ = next();
+    sent_ = 0;
+    const bool is_waiting = message_ == nullptr;
+    if (entry_ != nullptr)
+      entry_->streams(is_waiting ? request_ : nullptr, message_.get(), is_waiting ? 0 : message_->size());
+    is_paused_ = is_waiting;
+    if (is_waiting) pausing_.pause(request_);
+    if (is_waiting) return 0;
   }
-  const std::size_t size = text_.copy(to, most, sent_);
+  const std::size_t size = message_->copy(to, most, sent_);
   sent_ += size;
+  if (sent_ == message_->size()) message_ = nullptr;
   return static_cast<ssize_t>(size);
 }
 
-void EventStream::fill() {
+SharedBytes EventStream::next() {
   const Nanoseconds now = clock_.monotonic();
-  const bool is_first = heartbeat_at_ == Nanoseconds{};
-  text_.clear();
-  sent_ = 0;
-  const std::vector<EventRecord> next = machine_.events->after(last_, 1);
-  if (!next.empty()) {
-    last_ = next.front().id;
-    text_ = event_of_stream(next.front(), *machine_.known_devices.get());
-  } else if (now >= heartbeat_at_ && !is_first) {
-    text_ = ":\n\n";
+  SharedBytes message;
+  if (heartbeat_at_ == Nanoseconds{}) {
+    message = std::make_shared<const std::string>("retry: 2000\n\n");  // milliseconds to a new attempt
+  } else if (const auto events = machine_.events->after(last_, 1); !events.empty()) {
+    last_ = events.front().id;
+    message =
+        std::make_shared<const std::string>(event_of_stream(events.front(), *machine_.known_devices.get()));
+  } else if (message = new_picture(); message != nullptr) {
+    shown_ = message;
+  } else if (now >= heartbeat_at_) {
+    message = std::make_shared<const std::string>(":\n\n");
   }
-  if (!text_.empty() || is_first) heartbeat_at_ = now + kHeartbeat;
+  if (message != nullptr) heartbeat_at_ = now + kHeartbeat;
+  return message;
+}
+
+SharedBytes EventStream::new_picture() const {
+  SharedBytes picture = pictures_ == nullptr ? nullptr : pictures_->newest_message();
+  return picture == shown_ ? nullptr : picture;
 }
 
 void EventStream::look() {
   const MutexLock lock(mutex_);
   if (!is_paused_) return;
-  if (clock_.monotonic() >= heartbeat_at_ || machine_.events->has_after(last_)) resume();
+  const bool is_due = clock_.monotonic() >= heartbeat_at_ || machine_.events->has_after(last_);
+  if (is_due || new_picture() != nullptr) resume();
 }
 
 void EventStream::end() {

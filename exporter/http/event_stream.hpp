@@ -12,24 +12,28 @@
 #include "base/mutex.hpp"
 #include "collectors/api/machine.hpp"
 #include "exporter/access/waiting.hpp"
+#include "exporter/web/pages.hpp"
 
 namespace gpumeter {
 
 class HttpConnection;
 struct WebGeneration;
 
-/// The body of one answer of text/event-stream: the last events, then each new one, and a comment when none
-/// has come for a while, by which either side notices that the other has left. It holds one event at a time,
-/// so a client that reads slowly costs no memory. Events that leave the ledger before it reads them are
-/// missing for it; their ids tell.
+/// The body of one answer of text/event-stream: the last events, then each new one, between them a picture of
+/// all GPUs and runs each second, if pictures are asked for, and a comment when nothing has come for a while,
+/// by which either side notices that the other has left. It holds one message at a time, and a picture's
+/// bytes are those of all readers. A client that reads slowly gets the newest picture next, and loses those
+/// between, and events that have left the ledger meanwhile; their ids tell. One that takes longer for a
+/// message than an answer may take (HttpLimits::answer) is disconnected.
 class EventStream {
  public:
   /// Less than proxies' usual limit of 30 s or a minute for a silent connection.
   static constexpr Nanoseconds kHeartbeat = std::chrono::seconds(15);
 
-  /// `after`: the id of the last event that the client has. `machine` and its ledger outlive the stream.
-  EventStream(const Machine& machine, const Clock& clock, std::uint64_t after)
-      : machine_(machine), clock_(clock), last_(after) {}
+  /// `after`: the id of the last event that the client has. `pictures`: their source, or null: events alone.
+  /// All outlive the stream, as does the ledger of `machine`.
+  EventStream(const Machine& machine, const Clock& clock, std::uint64_t after, LiveAnswers* pictures)
+      : machine_(machine), clock_(clock), pictures_(pictures), last_(after) {}
 
   /// Before the first read(): the request, and its entry in the book, which may be null.
   void attach(void* request, HttpConnection* entry, const Pausing& pausing) noexcept;
@@ -46,19 +50,24 @@ class EventStream {
   bool is_of(const void* request) const noexcept { return request_ == request; }
 
  private:
-  void fill() GPUMETER_REQUIRES(mutex_);
+  /// The next message; null: there is nothing to send.
+  SharedBytes next() GPUMETER_REQUIRES(mutex_);
+  /// The newest picture if the client has not had it; otherwise null.
+  SharedBytes new_picture() const GPUMETER_REQUIRES(mutex_);
   void resume() GPUMETER_REQUIRES(mutex_);
 
   const Machine& machine_;
   const Clock& clock_;
+  LiveAnswers* const pictures_;
   // Constant after attach().
   void* request_ = nullptr;
   HttpConnection* entry_ = nullptr;
   Pausing pausing_{};
 
   Mutex mutex_;
-  std::string text_ GPUMETER_GUARDED_BY(mutex_) = "retry: 2000\n\n";  ///< milliseconds to a new attempt
-  std::size_t sent_ GPUMETER_GUARDED_BY(mutex_) = 0;                  ///< of text_
+  SharedBytes message_ GPUMETER_GUARDED_BY(mutex_);   ///< under way; null: none
+  std::size_t sent_ GPUMETER_GUARDED_BY(mutex_) = 0;  ///< of message_
+  SharedBytes shown_ GPUMETER_GUARDED_BY(mutex_);  ///< the last picture; held so that its address is its own
   std::uint64_t last_ GPUMETER_GUARDED_BY(mutex_);
   Nanoseconds heartbeat_at_ GPUMETER_GUARDED_BY(mutex_){};
   bool is_paused_ GPUMETER_GUARDED_BY(mutex_) = false;

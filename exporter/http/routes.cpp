@@ -66,6 +66,19 @@ constexpr std::string_view kEventStream = "text/event-stream";
 /// nginx passes each event on at once.
 constexpr HttpHeader kStreamHeaders[] = {kNoSniff, kNoStore, {"X-Accel-Buffering", "no"}};
 
+/// The id of the last event that the client has.
+std::uint64_t last_event(const HttpRequest& request) noexcept {
+  return parse_number<std::uint64_t>(request.last_event_id).value_or(0);
+}
+
+/// Events, and pictures if they have a source.
+HttpResponse streamed(const HttpRequest& request, const Machine& machine, const Clock& clock,
+                      LiveAnswers* pictures) {
+  return {.content_type = kEventStream,
+          .stream = std::make_shared<EventStream>(machine, clock, last_event(request), pictures),
+          .headers = kStreamHeaders};
+}
+
 /// Caches between gpumeter and a scraper must distinguish the formats.
 constexpr HttpHeader kMetricsHeaders[] = {{"Vary", "Accept, Accept-Encoding"}};
 constexpr HttpHeader kMethodHeaders[] = {kNoSniff, {"Allow", "GET, HEAD"}};
@@ -151,6 +164,9 @@ struct Routes::Route {
   Answer (*answer)(const Routes& of, const HttpRequest& request);
 
   static const Route kAll[];
+
+  static Answer events(const Routes& of, const HttpRequest& request);
+  static Answer stream(const Routes& of, const HttpRequest& request);
 };
 
 constinit const Routes::Route Routes::Route::kAll[] = {
@@ -183,17 +199,8 @@ constinit const Routes::Route Routes::Route::kAll[] = {
        if (of.context_.machine == nullptr) return std::nullopt;
        return json(health_json(*of.context_.machine->health.get(), SystemClock().monotonic()));
      }},
-    {"/api/v1/events", false, false,
-     [](const Routes& of, const HttpRequest& request) -> Answer {
-       const Machine* const machine = of.context_.machine;
-       if (machine == nullptr || machine->events == nullptr) return std::nullopt;
-       const std::uint64_t after = parse_number<std::uint64_t>(request.last_event_id).value_or(0);
-       if (request.accept.find(kEventStream) == std::string_view::npos)
-         return json(events_json(machine->events->after(after), *machine->known_devices.get()));
-       return HttpResponse{.content_type = kEventStream,
-                           .stream = std::make_shared<EventStream>(*machine, of.clock_, after),
-                           .headers = kStreamHeaders};
-     }},
+    {"/api/v1/events", false, false, events},
+    {"/api/v1/stream", false, false, stream},
     {kWorkloads, true, true,
      [](const Routes& of, const HttpRequest& request) -> Answer {
        // A unit that was started again has several costs, the last one first. The names of some workloads
@@ -247,6 +254,19 @@ constinit const Routes::Route Routes::Route::kAll[] = {
      [](const Routes& of, const HttpRequest& request)
          -> Answer { return revalidated(request, of.runbooks_, "text/html; charset=utf-8", kPageHeaders); }},
 };
+
+Routes::Answer Routes::Route::events(const Routes& of, const HttpRequest& request) {
+  const Machine* const machine = of.context_.machine;
+  if (machine == nullptr || machine->events == nullptr) return std::nullopt;
+  if (request.accept.find(kEventStream) != std::string_view::npos)
+    return streamed(request, *machine, of.clock_, nullptr);
+  return json(events_json(machine->events->after(last_event(request)), *machine->known_devices.get()));
+}
+
+Routes::Answer Routes::Route::stream(const Routes& of, const HttpRequest& request) {
+  if (!of.has(&Machine::live) || of.context_.machine->events == nullptr) return std::nullopt;
+  return streamed(request, *of.context_.machine, of.clock_, of.context_.machine->live);
+}
 
 const Routes::Route* Routes::route_of(std::string_view path) noexcept {
   if (path.starts_with(kOneWorkload)) path = kWorkloads;

@@ -76,6 +76,9 @@ struct LiveFacts {
 /// of the last 300 seconds.
 std::string live_json(const Picture& picture, const LiveFacts& facts);
 
+/// The same as a message of text/event-stream: an event `picture` with one line of data for each of the text.
+std::string picture_of_stream(std::string_view live_json);
+
 /// The body of /api/v1/history, a stable interface. The arguments are gpu=INDEX, uuid=UUID, or run=NAME and
 /// user=USER; and range=5m (one value a second; the default) or range=6h (one for each 15 s):
 ///     {"gpu":"0","uuid":"GPU-..","range":"5m","step_seconds":1,"times":[1700000000,1700000001],

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.hpp"
 #include "exporter/json/api.hpp"
 #include "exporter/json/writer.hpp"
 
@@ -100,6 +101,12 @@ std::string live_json(const Picture& picture, const LiveFacts& facts) {
   findings(out, "machine", facts.report == nullptr ? none : facts.report->machine, facts.monotonic);
   out.line().list("runs", picture.runs, [&](const RunPicture& each) { run(out, each); }).close('}');
   return out.take();
+}
+
+std::string picture_of_stream(std::string_view json) {
+  std::string message = "event: picture\n";
+  while (!json.empty()) message.append("data: ").append(take_until(json, '\n')).append("\n");
+  return message += '\n';
 }
 
 namespace {

@@ -44,13 +44,25 @@ EncodedText LiveAnswers::get(Document& document) {
   return render(document, now);
 }
 
+SharedBytes LiveAnswers::newest_message() {
+  const Nanoseconds now = clock_.monotonic();
+  message_.asked_at = now.count();
+  const std::optional<EncodedText> text = message_.current(now);
+  return text ? text->identity : nullptr;
+}
+
 EncodedText LiveAnswers::render(Document& document, Nanoseconds now) {
   const auto picture = history_.picture();
   const auto report = health_.get();
   std::vector<std::vector<float>> sparklines;
   if (document.has_sparklines) sparklines = history_.sparklines();
-  EncodedText text =
-      EncodedText::of(live_json(*picture, {clock_.realtime(), now, report.get(), sparklines, host_}));
+  std::string json = live_json(*picture, {clock_.realtime(), now, report.get(), sparklines, host_});
+  EncodedText text;
+  if (document.is_message) {
+    text.identity = std::make_shared<const std::string>(picture_of_stream(json));
+  } else {
+    text = EncodedText::of(std::move(json));
+  }
   const MutexLock lock(document.mutex);
   document.text = text;
   document.rendered_at = now;
@@ -61,6 +73,7 @@ void LiveAnswers::refresh() {
   const Nanoseconds now = clock_.monotonic();
   refresh(live_, now);
   refresh(sparklines_, now);
+  refresh(message_, now);
 }
 
 void LiveAnswers::refresh(Document& document, Nanoseconds now) {

@@ -16,8 +16,9 @@
 
 namespace gpumeter {
 
-/// The answers of /api/v1/live, shared by all browsers. The thread that samples the history renders them,
-/// once a second while anybody asks, so that no HTTP thread renders while a scrape waits for it. Any thread.
+/// The answers of /api/v1/live and the pictures of /api/v1/stream, shared by all clients. The thread that
+/// samples the history renders them, once a second while anybody asks, so that no HTTP thread renders while a
+/// scrape waits for it. Any thread.
 class LiveAnswers {
  public:
   /// All must outlive this object.
@@ -29,6 +30,9 @@ class LiveAnswers {
   EncodedText live() { return get(live_); }
   /// The same with the utilisation of the last 300 seconds.
   EncodedText with_sparklines() { return get(sparklines_); }
+
+  /// The current answer as a message of text/event-stream, or null: the next samples make it. Never renders.
+  SharedBytes newest_message();
 
   /// True if the answer is there.
   bool is_ready(bool has_sparklines) const {
@@ -42,6 +46,7 @@ class LiveAnswers {
  private:
   struct Document {
     const bool has_sparklines;
+    const bool is_message = false;           // without gzip
     std::atomic<std::int64_t> asked_at{-1};  // CLOCK_MONOTONIC, nanoseconds
     Mutex rendering{};                       // held by the thread that renders; locked before `mutex`
     mutable Mutex mutex{};
@@ -61,6 +66,7 @@ class LiveAnswers {
   const std::string host_;
   Document live_{.has_sparklines = false};
   Document sparklines_{.has_sparklines = true};
+  Document message_{.has_sparklines = false, .is_message = true};
 };
 
 namespace web {

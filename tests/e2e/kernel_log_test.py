@@ -204,16 +204,17 @@ class BothSources(KernelLogCase):
 
 
 class Reader:
-    """A client of the stream."""
+    """A client of a stream. One that `stalls` has little room for what it does not read, and leaves the daemon's kernel little."""
 
-    def __init__(self, port: int, after: int | None = None, buffer: int | None = None):
+    def __init__(self, port: int, after: int | None = None, stalls: bool = False, path: str = "/api/v1/events"):
         self.socket = socket.socket()
-        if buffer:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        if stalls:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
         self.socket.settimeout(20)
         self.socket.connect(("127.0.0.1", port))
         last = f"Last-Event-ID: {after}\r\n" if after else ""
-        self.socket.sendall(f"GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n{last}\r\n".encode())
+        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n{last}\r\n".encode())
         self.bytes = b""
 
     def until(self, text: str) -> str:
@@ -223,6 +224,42 @@ class Reader:
                 raise AssertionError(f"the stream ended without {text!r}: {self.bytes!r}")
             self.bytes += received
         return self.bytes.decode()
+
+    def pictures(self, count: int) -> list[dict]:
+        """The next ones. Each message is one chunk of the answer, or several."""
+        begun = len(self.messages())
+        while len(self.messages()) < begun + count:
+            received = self.socket.recv(65536)
+            if not received:
+                raise AssertionError("the stream ended")
+            self.bytes += received
+        return [json.loads(data) for data in self.messages()[begun:]]
+
+    def messages(self) -> list[str]:
+        """The data of the whole pictures that have come."""
+        body, rest = b"", self.bytes.partition(b"\r\n\r\n")[2]
+        while b"\r\n" in rest:
+            size, _, rest = rest.partition(b"\r\n")
+            body, rest = body + rest[:int(size, 16)], rest[int(size, 16) + 2:]
+        pictures = [each for each in body.decode().split("\n\n")[:-1] if each.startswith("event: picture\n")]
+        return ["\n".join(line[6:] for line in each.splitlines()[1:]) for each in pictures]
+
+
+class AStalledReader(KernelLogCase):  # takes a minute, and is the first by its name
+    def test_is_disconnected_in_a_minute_and_no_other_reader_notices(self) -> None:
+        daemon = self.daemon()
+        reader, stalled = Reader(daemon.port, path="/api/v1/stream"), Reader(daemon.port, path="/api/v1/stream", stalls=True)
+        stalled.until("retry: 2000\n\n")
+        begun, established = time.monotonic(), f":{daemon.port:04X} 0100007F:{stalled.socket.getsockname()[1]:04X} 01 "
+        is_there = lambda: established in Path("/proc/net/tcp").read_text()  # noqa: E731
+        times = [picture["time"] for picture in reader.pictures(45)]
+        self.assertTrue(is_there())
+        while time.monotonic() < begun + 100 and is_there():
+            times += [picture["time"] for picture in reader.pictures(1)]
+        took = time.monotonic() - begun
+        print(f"the stalled reader was disconnected after {took:.0f} s; the other one had {len(times)} pictures meanwhile, {max(b - a for a, b in zip(times, times[1:])):.1f} s apart at most")
+        self.assertLess(took, 90)
+        self.assertGreater(len(times), 0.8 * took)
 
 
 class Streaming(KernelLogCase):
@@ -253,13 +290,29 @@ class Streaming(KernelLogCase):
         web.write_text("basic_auth_users: {carol: $2y$10$qRTBuFoULoYNA7AQ/F3ck.trZBPyjV64.oA4ZsSBCIWvXuvQlQTuu}\n")
         reader.until("\r\n0\r\n\r\n")  # the last chunk
 
+    def test_pictures_are_those_of_the_live_page_and_events_come_between_them(self) -> None:
+        daemon = self.daemon()
+        reader, begun = Reader(daemon.port, path="/api/v1/stream"), time.monotonic()
+        times = [picture["time"] for picture in reader.pictures(4)]
+        print(f"4 pictures within {time.monotonic() - begun:.1f} s, at {times}")
+        self.assertTrue(all(0.5 < later - earlier < 2.5 for earlier, later in zip(times, times[1:])), times)
+
+        def is_the_same() -> bool:
+            (picture,), live = reader.pictures(1), json.loads(daemon.fetch("/api/v1/live").text)
+            return [gpu["uuid"] for gpu in picture["gpus"]] != [] and all(picture[key] == live[key] for key in live if key != "time")
+
+        wait_until(is_the_same, "a picture equals the answer of /api/v1/live", 20)
+        self.log.write(FALLEN)
+        reader.until(FALLEN.split(", ")[-1])
+        self.assertIn("xid", json.dumps(wait_until(lambda: reader.pictures(1)[0]["gpus"][3]["reasons"], "the finding", 20)))
+
     def test_fifty_readers_of_which_half_stall_delay_nobody(self) -> None:
         daemon = self.daemon()
         self.until_xids(daemon, 79, 0)
         threads = lambda: len(os.listdir(f"/proc/{daemon.process.pid}/task"))  # noqa: E731
         before = threads()
-        readers = [Reader(daemon.port) for _ in range(25)]
-        stalled = [Reader(daemon.port, buffer=1024) for _ in range(25)]
+        readers = [Reader(daemon.port, path="/api/v1/stream") for _ in range(25)]
+        stalled = [Reader(daemon.port, path="/api/v1/stream", stalls=True) for _ in range(25)]
         for reader in readers + stalled:
             reader.until("retry: 2000\n\n")
         for code in range(1000, 1200):  # more than the ledger keeps
@@ -274,6 +327,7 @@ class Streaming(KernelLogCase):
         print(f"25 readers have the last event after {took:.2f} s, a scrape after {time.monotonic() - asked:.2f} s; {threads() - before} more threads")
         self.assertLess(took, 10)
         self.assertLessEqual(threads() - before, 1)
+        self.assertEqual({reader.pictures(3)[-1]["gpus"][3]["gpu"] for reader in readers}, {"3"})
         self.assertEqual(daemon.fetch("/-/ready").status, 200)
         self.assertEqual(daemon.page().one("gpumeter_http_requests_total", code="503") or 0, 0)
         more = [Reader(daemon.port) for _ in range(40)]

@@ -256,6 +256,46 @@ TEST_F(HttpConnectionsTest, EndsTheOldestAnswersWhilePagesHoldTooManyBytes) {
   EXPECT_FALSE(book.may_hold_too_much());
 }
 
+TEST_F(HttpConnectionsTest, EndsAStreamWhoseMessageIsNotTakenIn60Seconds) {
+  Pair stream(book);
+  stream->asked();
+  int request = 0;
+  stream->streams(&request, nullptr, 0);
+  clock.advance(std::chrono::hours(1));
+  book.look();
+  EXPECT_FALSE(stream.is_ended()) << "there was nothing to send";
+  stream->streams(nullptr, &request, 10);
+  clock.advance(seconds(59));
+  stream->streams(nullptr, &request, 10);  // the next message
+  EXPECT_TRUE(ends_after(stream, seconds(60)));
+}
+
+TEST_F(HttpConnectionsTest, StreamsHoldBytesButAreNoAnswersUnderWay) {
+  const char pictures[3] = {};
+  Pair first(book), second(book), third(book);
+  for (Pair* each : {&first, &second, &third}) {
+    (*each)->asked();
+    (*each)->streams(nullptr, &pictures[0], 60);
+    clock.advance(milliseconds(100));
+  }
+  EXPECT_TRUE(book.may_hold_too_much());
+  EXPECT_EQ(book.make_room_for_answers(0), 0U) << "the bytes are shared";
+  second->streams(nullptr, &pictures[1], 60);
+  third->streams(nullptr, &pictures[2], 60);
+  EXPECT_EQ(book.make_room_for_answers(0), 0U) << "three pictures are too many";
+  EXPECT_TRUE(first.is_ended());
+  EXPECT_FALSE(second.is_ended() || third.is_ended());
+  second->streams(&book, nullptr, 0);
+  for (Pair* each : {&first, &third}) (*each)->answered();
+  EXPECT_FALSE(book.may_hold_too_much());
+  Pair answer(book);
+  answer->asked();
+  answer->sends(&pictures[0], 101, seconds(10));
+  EXPECT_TRUE(book.may_hold_too_much()) << "nothing is left of the streams' bytes";
+  second->answered();
+  EXPECT_EQ(book.make_room_for_answers(1), 1U);
+}
+
 TEST_F(HttpConnectionsTest, AllowsTwoPagesOfAnySize) {
   const char pages[3] = {};
   Pair first(book), second(book), third(book);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collectors/api/catalog.hpp"
+#include "collectors/api/event_ledger.hpp"
 #include "collectors/jobs/model/run_list.hpp"
 #include "exporter/store/series_list.hpp"
 #include "tests/fakes/fake_clock.hpp"
@@ -268,6 +269,20 @@ TEST_F(BrowserRoutesTest, AllBrowsersShareTheLiveValues) {
   EXPECT_EQ(response.bytes->find("\"utilization\":["), std::string::npos);
   EXPECT_NE(get("/api/v1/live", {.query = {{"sparklines", "1"}}}).bytes->find("\"utilization\":["),
             std::string::npos);
+}
+
+TEST_F(BrowserRoutesTest, StreamsToWhoeverAsks) {
+  EXPECT_EQ(get("/api/v1/stream").status, 404U) << "there is no ledger of events";
+  machine_.events = std::make_shared<EventLedger>(clock_);
+  const HttpResponse response = get("/api/v1/stream", {.in_flight = 3});
+  EXPECT_EQ(response.content_type, "text/event-stream");
+  EXPECT_NE(response.stream, nullptr);
+  EXPECT_EQ(header(response, "X-Accel-Buffering"), "no");
+  EXPECT_EQ(header(response, "Cache-Control"), "no-store");
+  EXPECT_EQ(get("/api/v1/events").stream, nullptr);
+  EXPECT_NE(get("/api/v1/events", {.accept = "text/event-stream"}).stream, nullptr);
+  machine_.live = nullptr;
+  EXPECT_EQ(get("/api/v1/stream").status, 404U) << "there are no live values";
 }
 
 TEST_F(BrowserRoutesTest, ServesTheHistory) {

@@ -229,6 +229,23 @@ test('a hidden page polls slowly and catches up', async () => {
   });
 });
 
+test('a page in front streams, and polls when the stream breaks', async () => {
+  await visit({}, async (page, paths) => {
+    const count = (path) => paths.filter((each) => each.startsWith(path)).length;
+    const shown = () => page.locator('#freshness').innerText();
+    await timeUntil(async () => count('/api/v1/stream') === 1 && /^as of/.test(await shown()), 5000);
+    const [polls, time] = [count('/api/v1/live'), await shown()];
+    await page.waitForTimeout(3000);
+    assert.equal(count('/api/v1/live'), polls);
+    assert.notEqual(await shown(), time);
+    await page.route('**/api/v1/stream', (route) => route.fulfill({contentType: 'text/event-stream', body: 'retry: 2000\n\n'}));
+    await page.evaluate(() => window.dispatchEvent(new Event('blur')));
+    await timeUntil(async () => count('/api/v1/live') >= polls + 4, 8000);
+    assert.equal(count('/api/v1/stream'), 2);
+    assert.notEqual(await shown(), time);
+  });
+});
+
 test('the files are revalidated, not loaded again', async () => {
   for (const path of ['gpumeter.js', 'gpumeter.css', '']) {
     const url = new URL(path, PAGE_URL);

@@ -26,7 +26,12 @@ class EventList {
     this.asked = 0;
   }
 
-  /** Asks at most once in five seconds. A failure leaves the list as it is. */
+  /** There is a new event. */
+  expire() {
+    this.asked = 0;
+  }
+
+  /** Asks at most once in five seconds unless it expired. A failure leaves the list as it is. */
   async update() {
     if (Date.now() - this.asked < EVENTS_MS) return;
     this.asked = Date.now();

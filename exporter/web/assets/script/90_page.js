@@ -1,7 +1,8 @@
 const SHOWN_MS = 1000;
 const HIDDEN_MS = 15000;
 const PATIENCE_MS = 8000;
-const GAP_SECONDS = 4; // a longer pause between two polls: the sparklines are fetched again
+const GAP_SECONDS = 4; // a longer pause between two pictures: the sparklines are fetched again
+const BROKEN_MS = 60000; // after a stream broke or fell silent, the page polls for so long
 
 async function fetchJson(path) {
   const response = await fetch(path, {signal: AbortSignal.timeout(PATIENCE_MS)});
@@ -9,7 +10,10 @@ async function fetchJson(path) {
   return response.json();
 }
 
-/** Polls the daemon and shows what it answers. */
+/**
+ * Shows the daemon's pictures: from its stream while the window has the focus, because a browser opens only six connections to a
+ * host and all its pages share them; otherwise, and if the stream breaks, by polls.
+ */
 class Page {
   constructor() {
     this.summary = document.getElementById('summary');
@@ -25,14 +29,16 @@ class Page {
     this.events = new EventList(document.getElementById('events'));
     this.updatedAt = 0;
     this.timer = 0;
-    document.addEventListener('visibilitychange', () => {
-      if (!document.hidden) this.poll();
-    });
+    this.streamsFrom = 0;
+    document.addEventListener('visibilitychange', () => this.poll());
+    for (const change of ['focus', 'blur']) window.addEventListener(change, () => this.poll());
     this.poll();
   }
 
+  /** Shows a picture at once, and then those of the stream or of later polls. */
   async poll() {
     clearTimeout(this.timer);
+    this.stream?.close();
     const begun = Date.now();
     const turn = this.turn = {};
     try {
@@ -41,12 +47,36 @@ class Page {
       if (turn !== this.turn) return;
       this.show(answer);
       this.updatedAt = begun / 1000;
+      if (!document.hidden && document.hasFocus() && begun > this.streamsFrom) {
+        this.follow();
+        return;
+      }
     } catch (error) {
       if (turn !== this.turn) return;
       this.fail(error);
     }
     const pause = (document.hidden ? HIDDEN_MS : SHOWN_MS) - (Date.now() - begun);
     this.timer = setTimeout(() => this.poll(), Math.max(100, pause));
+  }
+
+  follow() {
+    const fallBack = () => {
+      this.streamsFrom = Date.now() + BROKEN_MS;
+      this.poll();
+    };
+    const expect = () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(fallBack, PATIENCE_MS);
+    };
+    this.stream = new EventSource('api/v1/stream');
+    this.stream.onerror = fallBack;
+    this.stream.onmessage = () => this.events.expire();
+    this.stream.addEventListener('picture', (message) => {
+      expect();
+      this.show(JSON.parse(message.data));
+      this.updatedAt = Date.now() / 1000;
+    });
+    expect();
   }
 
   show(answer) {

@@ -67,7 +67,7 @@ Result<std::vector<ListenSocket>> bind(const std::vector<std::string>& addresses
     if (!listening) {
       const std::string why = listening.error().message();
       const bool is_taken = why.ends_with(std::generic_category().message(EADDRINUSE));
-      return Error(is_taken ? why + port_advice(address, procfs) : why);
+      return Error(is_taken && is_host_and_port(address) ? why + port_advice(address, procfs) : why);
     }
     for (const std::string& note : listening->notes) log.warn(note);
     for (ListenSocket& socket : listening->sockets) listeners.push_back(std::move(socket));

@@ -31,7 +31,7 @@ struct KeyFlag {
 };
 constexpr KeyFlag kKeyFlags[] = {
     {"--web.listen-address", "web.listen", "HOST:PORT", false,
-     "Listen address, or unix:/PATH; repeatable (default localhost:10478)"},
+     "Listen address, unix:/PATH or vsock:CID:PORT; repeatable (default localhost:10478)"},
     {"--web.config.file", "web.config_file", "FILE", true,
      "File with TLS, users and headers, as other exporters have"},
     {"--web.telemetry-path", "web.telemetry_path", "PATH", false,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/vsock.hpp"
 #include "exporter/listen/socket.hpp"
 
 namespace gpumeter {
@@ -34,7 +35,7 @@ Complaint check_addresses(const std::vector<std::string>& addresses) {
   for (const std::string& address : addresses) {
     if (address.starts_with(kUnix)) {
       if (Complaint complaint = check_unix_address(address)) complaints.push_back(complaint->text);
-    } else if (!is_host_and_port(address)) {
+    } else if (!vsock::parse(address) && !is_host_and_port(address)) {
       odd.push_back(gpumeter::quoted(printable(address)));
     }
     if (!seen.insert(address).second)
@@ -42,7 +43,8 @@ Complaint check_addresses(const std::vector<std::string>& addresses) {
   }
   if (!odd.empty()) {
     complaints.push_back(
-        "must be host:port, such as localhost:10478, [::1]:10478 or :10478, or unix:/path, not " +
+        "must be host:port, such as localhost:10478, [::1]:10478 or :10478, unix:/path or vsock:CID:PORT, "
+        "not " +
         options::enumerate(odd, "or"));
   }
   if (complaints.empty()) return std::nullopt;
@@ -65,7 +67,7 @@ Complaint check_url_path(const std::string& path) {
 // One row an option.
 // clang-format off
 constexpr Option kOptions[] = {
-    option<&HttpSettings::listen>("listen", Reload::restart, "Listen addresses, each as host:port or unix:/path. `:10478` listens on all addresses. Not used while systemd passes a socket, as in the package: change gpumeter.socket instead. Every user of the machine may connect to a Unix socket.", checked<check_addresses>),
+    option<&HttpSettings::listen>("listen", Reload::restart, "Listen addresses, each as host:port, unix:/path or vsock:CID:PORT. `:10478` listens on all addresses, `vsock::10478` on those between a virtual machine and its host. Not used while systemd passes a socket, as in the package: change gpumeter.socket instead. Every user of the machine may connect to a Unix socket.", checked<check_addresses>),
     option<&HttpSettings::config_file>("config_file", Reload::restart, "File with TLS, users, headers and a rate limit, in the format of Prometheus' exporters (docs/web-configuration.md). Changes of its content need no restart. Empty: none.", checked<check_optional_path>),
     option<&HttpSettings::telemetry_path>("telemetry_path", Reload::restart, "Path of the metrics page.", checked<check_url_path>),
     option<&HttpSettings::max_requests>("max_requests", Reload::restart, "Maximum number of concurrent scrapes. A further scrape ends the oldest one that takes long, or is answered 503. 0: no limit."),

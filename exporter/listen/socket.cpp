@@ -16,6 +16,7 @@
 
 #include "base/text.hpp"
 #include "base/users.hpp"
+#include "base/vsock.hpp"
 
 namespace gpumeter {
 namespace {
@@ -32,6 +33,14 @@ Address as(const Endpoint& endpoint) noexcept {
   Address address{};
   std::memcpy(&address, &endpoint.address, sizeof address);
   return address;
+}
+
+template <class Address>
+Endpoint endpoint_of(const Address& address) noexcept {
+  Endpoint endpoint;
+  std::memcpy(&endpoint.address, &address, sizeof address);
+  endpoint.length = sizeof address;
+  return endpoint;
 }
 
 /// Returns 0 or errno.
@@ -56,8 +65,9 @@ struct HostPort {
 };
 
 Error bad_address(std::string_view address, std::string_view why) {
-  return Error("listen address \"" + std::string(address) + "\": " + std::string(why) +
-               "; write host:port, such as localhost:10478, :10478 or [::1]:10478, or unix:/path");
+  return Error(
+      "listen address \"" + std::string(address) + "\": " + std::string(why) +
+      "; write host:port, such as localhost:10478, :10478 or [::1]:10478, unix:/path or vsock:CID:PORT");
 }
 
 constexpr std::string_view kUnix = "unix:";
@@ -115,6 +125,16 @@ Result<std::vector<Endpoint>> resolve(const std::string& host, int flags = AI_PA
 /// must work without one. Localhost has two fixed addresses (RFC 6761).
 Endpoint numeric(const char* host) { return resolve(host, AI_NUMERICHOST)->front(); }
 std::vector<Endpoint> localhost() { return {numeric("127.0.0.1"), numeric("::1")}; }
+
+/// The only socket of its address: an error if this machine lacks it.
+Result<Listening> listen_on_one(const Endpoint& endpoint) {
+  bool is_absent = false;
+  auto socket = ListenSocket::open(endpoint, is_absent);
+  if (!socket) return socket.error();
+  Listening listening;
+  listening.sockets.push_back(*std::move(socket));
+  return listening;
+}
 
 /// Listens on `endpoint`. If this machine lacks its address or family, adds a note. Every other failure is an
 /// error, in particular a port in use: the process that holds it would receive our scrapes.
@@ -197,14 +217,12 @@ Endpoint Endpoint::of_path(std::string_view path) noexcept {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, kLongestSocketPath);
-  Endpoint endpoint;
-  std::memcpy(&endpoint.address, &address, sizeof address);
-  endpoint.length = sizeof address;
-  return endpoint;
+  return endpoint_of(address);
 }
 
 std::string Endpoint::text() const {
   if (is_unix()) return std::string("unix:").append(as<sockaddr_un>(*this).sun_path);
+  if (address.ss_family == AF_VSOCK) return vsock::text_of(as<sockaddr_vm>(*this));
   char host[INET6_ADDRSTRLEN] = "?";
   const auto ip = as<sockaddr_in>(*this);
   const auto ip6 = as<sockaddr_in6>(*this);
@@ -215,7 +233,8 @@ std::string Endpoint::text() const {
 }
 
 std::uint16_t Endpoint::port() const noexcept {
-  return is_unix() ? 0 : ntohs(as<sockaddr_in>(*this).sin_port);
+  const bool has_port = address.ss_family == AF_INET || address.ss_family == AF_INET6;
+  return has_port ? ntohs(as<sockaddr_in>(*this).sin_port) : 0;
 }
 
 Result<ListenSocket> ListenSocket::adopt(int descriptor) {
@@ -275,7 +294,7 @@ bool is_host_and_port(std::string_view address) {
 }
 
 bool is_served(std::string_view address, std::span<const ListenSocket> sockets) {
-  if (address.starts_with(kUnix)) {
+  if (address.starts_with(kUnix) || address.starts_with(vsock::kScheme)) {
     return std::ranges::any_of(sockets, [&](const auto& each) { return each.endpoint().text() == address; });
   }
   const auto where = split(address);
@@ -293,10 +312,9 @@ Result<Listening> listen_on(std::string_view address) {
   if (address.starts_with(kUnix)) {
     const auto endpoint = unix_endpoint(address);
     if (!endpoint) return endpoint.error();
-    Listening listening;
-    if (const auto added = add_to(listening, *endpoint); !added) return added.error();
-    return listening;
+    return listen_on_one(*endpoint);
   }
+  if (const auto machine = vsock::parse(address)) return listen_on_one(endpoint_of(*machine));
   const auto where = split(address);
   if (!where) return where.error();
   if (where->host.empty()) return listen_everywhere(where->port);
@@ -321,6 +339,11 @@ Peer Peer::of(const sockaddr* address, int descriptor, const UserOwners* owners)
     sockaddr_in ip{};
     std::memcpy(&ip, address, sizeof ip);
     return of_ipv4(ip.sin_addr);
+  }
+  if (address->sa_family == AF_VSOCK) {
+    sockaddr_vm machine{};
+    std::memcpy(&machine, address, sizeof machine);
+    return {"vsock:" + std::to_string(machine.svm_cid), machine.svm_cid != VMADDR_CID_LOCAL};
   }
   if (address->sa_family != AF_INET6) return {};
   sockaddr_in6 ip{};

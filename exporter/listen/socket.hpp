@@ -30,9 +30,9 @@ struct Endpoint {
   /// The address of a Unix socket; `path` has at most kLongestSocketPath bytes.
   static Endpoint of_path(std::string_view path) noexcept;
 
-  /// "127.0.0.1:10478", "[::1]:10478", "unix:/run/x.sock".
+  /// "127.0.0.1:10478", "[::1]:10478", "unix:/run/x.sock", "vsock::10478".
   std::string text() const;
-  /// 0 for a unix socket.
+  /// 0 if it is not an address of the internet.
   std::uint16_t port() const noexcept;
   bool is_unix() const noexcept { return address.ss_family == AF_UNIX; }
 };
@@ -78,10 +78,10 @@ bool is_host_and_port(std::string_view address);
 
 /// Listens on `address` as written in config and flags. The forms are "localhost:10478" (both families),
 /// ":10478" and "[::]:10478" (every address of both families), "0.0.0.0:1", "[::1]:9", "host:9" (all
-/// addresses of that name), "unix:/run/x.sock" (an absolute path). Returns an Error unless all sockets can be
-/// opened, for example if a port is in use. Addresses and families that this machine lacks are skipped if any
-/// others remain. With port 0 all sockets get the port that the kernel chose for the first. May query a name
-/// server for names other than localhost.
+/// addresses of that name), "unix:/run/x.sock" (an absolute path), "vsock::9" (base/vsock.hpp). Returns an
+/// Error unless all sockets can be opened, for example if a port is in use. Addresses and families that this
+/// machine lacks are skipped if any others remain. With port 0 all sockets get the port that the kernel chose
+/// for the first. May query a name server for names other than localhost.
 Result<Listening> listen_on(std::string_view address);
 
 /// True if a client that connects to `address`, written as above, reaches one of these sockets. False for
@@ -91,8 +91,8 @@ bool is_served(std::string_view address, std::span<const ListenSocket> sockets);
 /// The other end of an accepted connection, as far as limits distinguish clients: an address, or the owner
 /// of the process at the other end of a Unix socket.
 struct Peer {
-  /// An IPv4 address, the first 64 bits of an IPv6 address (one subscriber usually has them), or the number
-  /// of the user who pays (base/users.hpp).
+  /// An IPv4 address, the first 64 bits of an IPv6 address (one subscriber usually has them), the number of
+  /// the user who pays (base/users.hpp), or a virtual machine's CID, which its host vouches for.
   std::string key;
   bool is_remote = false;  ///< on another machine
   auto operator<=>(const Peer&) const = default;

@@ -3,10 +3,12 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/login.hpp"
 #include "base/result.hpp"
+#include "base/vsock.hpp"
 
 /// The HTTP client of the other programs, by libcurl. The daemon does not link it. A program
 /// calls curl_global_init() before its first thread.
@@ -17,11 +19,12 @@ struct Address {
   std::string url;   ///< without a path's last "/": "http://node17:10478"
   std::string host;  ///< for people: "node17", with the port if it is not gpumeter's; this machine's name
                      ///< for localhost
-  std::string socket = {};  ///< path of a Unix socket; empty: TCP
+  std::string socket = {};  ///< path of a Unix socket; empty: TCP, or
+  std::optional<sockaddr_vm> machine = {};
 };
 
-/// Reads a URL, HOST[:PORT], or unix:/PATH and :PORT as in `web.listen`. A text without scheme is http, and
-/// its default port is 10478. The Error says what is wrong.
+/// Reads a URL, HOST[:PORT], or unix:/PATH, vsock:CID:PORT and :PORT as in `web.listen`. A text without
+/// scheme is http, and its default port is 10478. The Error says what is wrong.
 Result<Address> parse_address(const std::string& text);
 
 /// What a server requires of its clients.

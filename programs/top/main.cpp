@@ -78,7 +78,8 @@ std::vector<Flag> flags() {
   return {
       {"--help", "", "Print this help", kGroup},
       {"--url", "URL",
-       "Address of the daemon, URL, HOST[:PORT] or unix:/PATH (default http://localhost:10478)", kGroup},
+       "Address of the daemon: URL, HOST[:PORT], unix:/PATH or vsock:CID:PORT (default http://localhost:10478)",
+       kGroup},
       {"--ca-file", "FILE", "Trust these authorities (PEM) for https (default: the system's)", kGroup},
       {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line", kGroup},
       {"--interval", "TIME", "Time between two refreshes (default 1s)", kGroup},
@@ -444,7 +445,10 @@ int print(const std::string& text) {
 
 std::string unreachable(const Options& options, const Error& error) {
   const client::Address& address = options.address;
-  return (address.socket.empty() ? address.url : address.socket) + ": " + error.message() +
+  const std::string& where = address.machine          ? address.host
+                             : address.socket.empty() ? address.url
+                                                      : address.socket;
+  return where + ": " + error.message() +
          ". Is the service running (systemctl status gpumeter)? Name another address by --url.";
 }
 

@@ -54,7 +54,8 @@ TEST(Keys, StayAsTheyAreWhereAValueIsRefused) {
   EXPECT_EQ(set(keys(schema()), config, "log.level", Values{"loud"})->text,
             "must be debug, info, warn or error, not \"loud\"");
   EXPECT_EQ(set(keys(schema()), config, "web.listen", Values{":1", "x"})->text,
-            "must be host:port, such as localhost:10478, [::1]:10478 or :10478, or unix:/path, not \"x\"");
+            "must be host:port, such as localhost:10478, [::1]:10478 or :10478, unix:/path or "
+            "vsock:CID:PORT, not \"x\"");
   EXPECT_EQ(set(keys(schema()), config, "log.level", Values{"info", "warn"})->text, "must be one value");
   EXPECT_EQ(set(keys(schema()), config, "workloads.enabled", Values{"auto"})->text,
             "must be true or false, not \"auto\"");
@@ -375,7 +376,7 @@ TEST(Load, NamesBadValues) {
   }
   EXPECT_EQ(problems("web: {listen: [x, ':1', y, ':1']}"),
             "g.yaml:1: web.listen: must list each address once, not \":1\" twice and must be host:port, such "
-            "as localhost:10478, [::1]:10478 or :10478, or unix:/path, not \"x\" or \"y\"\n");
+            "as localhost:10478, [::1]:10478 or :10478, unix:/path or vsock:CID:PORT, not \"x\" or \"y\"\n");
   EXPECT_EQ(problems("web: {listen: []}"),
             "g.yaml:1: web.listen: must have at least one address, such as \"localhost:10478\"\n");
   EXPECT_EQ(problems("web: {listen: [\":1\", \":1\"]}"),

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "base/descriptor.hpp"
+#include "base/vsock.hpp"
 #include "tests/fakes/tree.hpp"
 
 namespace gpumeter {
@@ -97,7 +98,8 @@ TEST(ListenAddress, KnowsWhichAddressesSocketsServe) {
 }
 
 TEST(ListenAddress, SaysWhatIsWrongWithAnAddress) {
-  const std::string hint = "; write host:port, such as localhost:10478, :10478 or [::1]:10478, or unix:/path";
+  const std::string hint =
+      "; write host:port, such as localhost:10478, :10478 or [::1]:10478, unix:/path or vsock:CID:PORT";
   EXPECT_EQ(error_of("localhost"), "listen address \"localhost\": the port is missing" + hint);
   EXPECT_EQ(error_of("127.0.0.1:http"),
             "listen address \"127.0.0.1:http\": the port must be a number from 0 to 65535" + hint);
@@ -185,11 +187,36 @@ TEST_F(UnixAddress, LeavesAFileThatReplacedItsOwn) {
 }
 
 TEST(ListenAddress, TakesOnlyAbsolutePathsThatFit) {
-  const std::string hint = "; write host:port, such as localhost:10478, :10478 or [::1]:10478, or unix:/path";
+  const std::string hint =
+      "; write host:port, such as localhost:10478, :10478 or [::1]:10478, unix:/path or vsock:CID:PORT";
   const std::string longest = "unix:/" + std::string(107, 'x');
   EXPECT_EQ(error_of("unix:run/x"), "listen address \"unix:run/x\": the path must be absolute" + hint);
   EXPECT_EQ(error_of("unix:"), "listen address \"unix:\": the path must be absolute" + hint);
   EXPECT_EQ(error_of(longest), "listen address \"" + longest + "\": the path has more than 107 bytes" + hint);
+}
+
+// vsock(7): the kernel's module may be missing, for all but one of these.
+TEST(ListenAddress, TakesVirtualMachines) {
+  const auto listening = listen_on("vsock::47117");
+  if (!listening) GTEST_SKIP() << listening.error().message();
+  ASSERT_EQ(listening->sockets.size(), 1U);
+  EXPECT_EQ(listening->sockets[0].endpoint().text(), "vsock::47117");
+  EXPECT_EQ(listening->sockets[0].endpoint().port(), 0);
+  EXPECT_TRUE(is_served("vsock::47117", listening->sockets));
+  EXPECT_FALSE(is_served("vsock::47118", listening->sockets));
+  EXPECT_FALSE(is_served("localhost:47117", listening->sockets));
+  EXPECT_EQ(error_of("vsock::47117"), "cannot listen on vsock::47117: Address already in use");
+  EXPECT_EQ(error_of("vsock:77:47117"), "cannot listen on vsock:77:47117: Cannot assign requested address");
+}
+
+TEST(ListenAddress, SaysHowVirtualMachinesAreWritten) {
+  const std::string hint =
+      "; write host:port, such as localhost:10478, :10478 or [::1]:10478, unix:/path or vsock:CID:PORT";
+  for (const std::string odd :
+       {"vsock:3:x", "vsock:3:", "vsock:-1:9", "vsock:4294967296:9", "vsock::4294967295"}) {
+    EXPECT_EQ(error_of(odd).substr(0, 15), "listen address ") << odd;
+    EXPECT_TRUE(error_of(odd).ends_with(hint)) << error_of(odd);
+  }
 }
 
 TEST(ListenSocket, RefusesWhatIsNoSocket) {
@@ -223,6 +250,17 @@ TEST(Peer, IsNotRemoteOnThisMachine) {
     EXPECT_FALSE(peer_of(local).is_remote) << local;
   EXPECT_NE(peer_of("127.0.0.1"), peer_of("127.0.0.2"));
   EXPECT_EQ(Peer::of(nullptr, -1), Peer());
+}
+
+TEST(Peer, IsAVirtualMachine) {
+  const auto peer = [](const char* text) {
+    const sockaddr_vm address = *vsock::parse(text);
+    return Peer::of(reinterpret_cast<const sockaddr*>(&address), -1);
+  };
+  EXPECT_EQ(peer("vsock:3:1024").key, peer("vsock:3:9").key);
+  EXPECT_NE(peer("vsock:3:9").key, peer("vsock:4:9").key);
+  EXPECT_TRUE(peer("vsock:3:9").is_remote);
+  EXPECT_FALSE(peer("vsock:1:9").is_remote);
 }
 
 TEST(Peer, IsTheUserOfAUnixSocket) {

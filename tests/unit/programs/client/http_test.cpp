@@ -66,6 +66,47 @@ TEST(ProgramsHttp, KeepsToItsLimits) {
   EXPECT_EQ(answer_of("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), "the answer ends too early");
 }
 
+TEST(ProgramsHttp, TakesAVirtualMachinesAddress) {
+  const Result<Address> host = parse_address("vsock:2:10478");
+  ASSERT_TRUE(host) << host.error().message();
+  EXPECT_EQ(host->host, "vsock:2:10478");
+  for (const char* odd : {"vsock::10478", "vsock:2", "vsock:x:10478"}) {
+    const Result<Address> address = parse_address(odd);
+    ASSERT_FALSE(address) << odd;
+    EXPECT_EQ(address.error().message(), "write vsock:CID:PORT; CID 2 is the host of a virtual machine");
+  }
+}
+
+TEST(ProgramsHttp, ReadsFromAVirtualMachine) {
+  const sockaddr_vm address = *vsock::parse("vsock:1:47118");
+  const Descriptor listener(socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!listener ||
+      bind(listener.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    GTEST_SKIP() << "no AF_VSOCK here";
+  }
+  listen(listener.number(), 4);
+  const std::string body(300'000, 'x');
+  std::thread server([&] {
+    for (int answers = 0; answers < 2; ++answers) {
+      const Descriptor client(accept(listener.number(), nullptr, nullptr));
+      char request[4096];
+      if (recv(client.number(), request, sizeof request, 0) <= 0) return;
+      const std::string answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body;
+      send(client.number(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    }
+  });
+  HttpClient http(*parse_address("vsock:1:47118"), {}, {milliseconds(200), milliseconds(30'000), 1U << 20U},
+                  "test");
+  const Result<HttpClient::Answer> first = http.get("/x");
+  const Result<HttpClient::Answer> second = http.get("/x");
+  shutdown(listener.number(), SHUT_RDWR);
+  server.join();
+  if (!first) GTEST_SKIP() << "no vsock_loopback here: " << first.error().message();
+  EXPECT_EQ(first->body, body);
+  ASSERT_TRUE(second) << second.error().message();
+  EXPECT_EQ(second->body, body);
+}
+
 TEST(ProgramsHttp, KnowsThatNobodyListens) {
   std::string address;
   {

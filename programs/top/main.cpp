@@ -78,7 +78,8 @@ std::vector<Flag> flags() {
   return {
       {"--help", "", "Print this help", kGroup},
       {"--url", "URL",
-       "Address of the daemon: URL, HOST[:PORT], unix:/PATH or vsock:CID:PORT (default http://localhost:10478)",
+       "Address of the daemon: URL, HOST[:PORT], unix:/PATH or vsock:CID:PORT (default "
+       "http://localhost:10478)",
        kGroup},
       {"--ca-file", "FILE", "Trust these authorities (PEM) for https (default: the system's)", kGroup},
       {"--login-file", "FILE", "A user for the daemon: USER:PASSWORD in the first line", kGroup},

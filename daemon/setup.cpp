@@ -91,6 +91,7 @@ WorkloadSettings workload_settings_of(const config::Config& config, const Clock&
   settings.procfs = config.of<Paths>().procfs;
   settings.lists_every = config.of<SamplingIntervals>().normal;
   settings.processes = config.of<WorkloadOptions>().processes;
+  settings.environment = config.of<WorkloadOptions>().environment;
   settings.user_name = std::move(user_name);
   return settings;
 }

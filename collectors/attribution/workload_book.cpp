@@ -51,6 +51,20 @@ void WorkloadBook::note(const WorkloadId& id, const cgroup::Attribution& process
   if (found != entries_.end() && found->second.facts.merge(process, real_uid)) ++generation_;
 }
 
+bool WorkloadBook::lacks_environment(const WorkloadId& id) const {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  return is_counted(id) && found != entries_.end() && !found->second.facts.environment;
+}
+
+void WorkloadBook::note_environment(const WorkloadId& id, std::vector<Label> labels) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || found->second.facts.environment) return;
+  found->second.facts.environment = std::move(labels);
+  ++generation_;
+}
+
 void WorkloadBook::note_measured(const WorkloadId& id) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(id);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "collectors/api/series.hpp"
 #include "collectors/attribution/cgroup/workload_of.hpp"
 #include "collectors/attribution/device_use.hpp"
 
@@ -63,6 +64,8 @@ struct WorkloadFacts {
   Common<std::string> slurm_sluid;
   Common<std::uint32_t> uid;
   Common<std::string> group;  ///< path of its control group; no label
+  /// Labels of the variables of its first process; nullopt: not read.
+  std::optional<std::vector<Label>> environment;
   /// True if a driver reports busy time or memory of its processes; otherwise its shares are equal parts.
   bool is_measured = false;
 
@@ -104,6 +107,11 @@ class WorkloadBook {
   /// Adds the facts of a process of an open workload.
   void note(const WorkloadId& id, const cgroup::Attribution& process, std::optional<std::uint32_t> real_uid)
       GPUMETER_EXCLUDES(mutex_);
+
+  /// True for an open workload until the first note_environment().
+  bool lacks_environment(const WorkloadId& id) const GPUMETER_EXCLUDES(mutex_);
+  /// Only the first call for a workload counts, until it is closed: a job cannot change its labels.
+  void note_environment(const WorkloadId& id, std::vector<Label> labels) GPUMETER_EXCLUDES(mutex_);
 
   /// A driver reported busy time or memory of an open workload.
   void note_measured(const WorkloadId& id) GPUMETER_EXCLUDES(mutex_);

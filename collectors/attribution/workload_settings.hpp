@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/options.hpp"
@@ -42,6 +43,10 @@ class ListRequest {
   std::atomic<std::int64_t> at_ = kNone.count();
 };
 
+/// Reads the environment of the first process of each workload on a GPU, once, for gpu_workload_info. A part
+/// of its own, because a process can hold the kernel's lock of its memory, for which such a read waits.
+extern const PartEntry kEnvironment;
+
 /// Keeps gpu_workload_info in the store: one series for each workload that uses a device or was given one.
 /// Names that the kubelet, Slurm or an administrator gave stay as last seen: Slurm's leave with the epilog,
 /// the workload's series minutes later.
@@ -57,7 +62,8 @@ using UserName = std::function<std::string(std::uint32_t uid)>;
 /// Attribution of devices to their users, for drivers that report it: `workloads` in the configuration.
 struct WorkloadOptions {
   bool enabled = true;
-  bool processes = false;  ///< also export series for each process
+  bool processes = false;                ///< also export series for each process
+  std::vector<std::string> environment;  ///< names of variables whose values become labels
   bool operator==(const WorkloadOptions&) const = default;
 };
 extern const options::Section kWorkloadSection;
@@ -72,6 +78,7 @@ struct WorkloadSettings {
   std::string procfs = "/proc";
   Nanoseconds lists_every = std::chrono::seconds(10);  ///< the interval of the lists of processes
   bool processes = false;                              ///< each process has its own series
+  std::vector<std::string> environment;                ///< as WorkloadOptions::environment
   UserName user_name = [](std::uint32_t uid) { return std::to_string(uid); };
 };
 

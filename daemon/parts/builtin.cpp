@@ -16,10 +16,11 @@ namespace gpumeter {
 
 std::span<const PartEntry* const> builtin_parts() {
   // On a single page, names come before the workloads that have them.
-  static const PartEntry* const kParts[] = {&kubelet::kPart,    &containers::kPart, &workloads::kInfo,
-                                            &allocation::kPart, &host::kPart,       &host::kPower,
-                                            &kernel::kPart,     &pages::kPart,      &pages::kReplay,
-                                            &health::kPart,     &web::kHistory,     &otlp::kPart};
+  static const PartEntry* const kParts[] = {&kubelet::kPart,   &containers::kPart, &workloads::kEnvironment,
+                                            &workloads::kInfo, &allocation::kPart, &host::kPart,
+                                            &host::kPower,     &kernel::kPart,     &pages::kPart,
+                                            &pages::kReplay,   &health::kPart,     &web::kHistory,
+                                            &otlp::kPart};
   return kParts;
 }
 

@@ -251,6 +251,7 @@ inline constexpr LabelMeaning kLabels[] = {
     {"gpu_workload_info", "unit container_id container_runtime pod_uid", "", "facts that the control group has"},
     {"gpu_workload_info", "k8s_namespace k8s_pod k8s_container k8s_owner_kind k8s_owner k8s_label_*", "", "names of the pod, see [kubernetes.md](kubernetes.md)"},
     {"gpu_workload_info", "container_name container_image", "", "names of Docker's and Podman's containers, if `containers.sources` is set"},
+    {"gpu_workload_info", "env_*", "", "variables of its first process, if `workloads.environment` names them, see [workloads.md](workloads.md#environment-variables)"},
     {"gpu_workload_info", "slurm_job slurm_sluid slurm_job_name slurm_account slurm_partition slurm_qos slurm_array_job slurm_array_task", "", "facts of the Slurm job, see [slurm.md](slurm.md)"},
     {"gpu_workload_info gpu_process_*", "user", "", "owner of the processes: a name of this machine, or the number of the uid"},
     {"gpu_workload_info", "source", "process", "the driver reports busy time or memory of the workload's processes"},

@@ -30,6 +30,10 @@ class FakeProcfs {
     tree_.write(folder + "comm", name + "\n");
   }
   void add(int pid, std::string_view group) { add(pid, group, {}); }
+  /// `variables`: each ends with a NUL.
+  void set_environment(int pid, std::string_view variables) {
+    tree_.write(std::to_string(pid) + "/environ", std::string(variables));
+  }
   void end(int pid) { tree_.remove(std::to_string(pid)); }
 
   std::string path() const { return tree_.path(); }

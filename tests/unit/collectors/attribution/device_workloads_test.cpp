@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/log.hpp"
 #include "collectors/api/machine.hpp"
 #include "collectors/attribution/workload_settings.hpp"
@@ -359,6 +361,130 @@ TEST_F(DeviceWorkloadsTest, TheInfoOfAllDevicesIsPublishedWhereItChanged) {
   EXPECT_EQ(store_->generation(), after) << "nothing changed";
   info->turn(71s);
   EXPECT_GT(store_->generation(), after) << "a name may be known by now";
+}
+
+/// What `workloads.environment` asks for, and the labels that gpu_workload_info has of it.
+class EnvironmentTest : public DeviceWorkloadsTest {
+ protected:
+  void open() {
+    settings_.environment = {"WANDB_NAME", "Project"};
+    DeviceWorkloadsTest::open();
+    machine_.workloads = std::make_shared<const WorkloadSettings>(settings_);
+    environment_ = workloads::kEnvironment.open({"environment", *store_, machine_, clock_, log_, paths_});
+    info_ = workloads::kInfo.open({"workloads", *store_, machine_, clock_, log_, paths_});
+  }
+  /// A group with one process on the device.
+  void run(int pid, const FakeProcfs::Facts& facts = {}) {
+    procfs_.add(pid, "/system.slice/a.service", facts);
+    script_.processes = {{pid, 1, std::nullopt}};
+  }
+  /// The labels env_* of a.service after a list of processes and a turn of both parts.
+  std::string labels() {
+    pass();
+    environment_->turn(clock_.monotonic());
+    info_->turn(clock_.monotonic());
+    const std::string page = lines();
+    const std::size_t line = page.find(std::string("gpu_workload_info{") + kUnit);
+    if (line == std::string::npos) return "no workload";
+    const std::string text = page.substr(line, page.find("\n", line) - line);
+    const std::size_t first = text.find("env_");
+    return first == std::string::npos ? "" : text.substr(first, text.rfind('}') - first);
+  }
+
+  Machine machine_;
+  Log log_{clock_, {}};
+  const Paths paths_;
+  std::shared_ptr<Part> environment_;
+  std::shared_ptr<Part> info_;
+};
+
+TEST_F(EnvironmentTest, ChosenVariablesAreLabelsOfTheInfo) {
+  using namespace std::string_view_literals;
+  run(7);
+  procfs_.set_environment(7,
+                          "WANDB_NAME_=x\0HOME=/\0WANDB_NAME=night run\0WANDB_NAME=later\0Project=a=b\0"sv);
+  open();
+  EXPECT_EQ(labels(), R"(env_project="a=b",env_wandb_name="night run")");
+}
+
+TEST_F(EnvironmentTest, AVariableThatIsNotSetHasNoLabel) {
+  using namespace std::string_view_literals;
+  run(7);
+  procfs_.set_environment(7, "HOME=/\0WANDB_NAME=\0Project\0"sv);
+  open();
+  EXPECT_EQ(labels(), "");
+}
+
+TEST_F(EnvironmentTest, TheFirstProcessDecidesAlsoAfterItsEnd) {
+  using namespace std::string_view_literals;
+  procfs_.add(6, "/system.slice/a.service", {.start = 200});
+  procfs_.set_environment(6, "WANDB_NAME=second\0"sv);
+  procfs_.add(7, "/system.slice/a.service", {.start = 150});
+  procfs_.set_environment(7, "WANDB_NAME=first\0"sv);
+  script_.processes = {{6, 1, std::nullopt}, {7, 1, std::nullopt}};
+  open();
+  EXPECT_EQ(labels(), R"(env_wandb_name="first")") << "it began first";
+  procfs_.set_environment(7, "WANDB_NAME=renamed\0"sv);
+  EXPECT_EQ(labels(), R"(env_wandb_name="first")");
+  procfs_.end(7);
+  script_.processes = {{6, 1, std::nullopt}};
+  EXPECT_EQ(labels(), R"(env_wandb_name="first")");
+}
+
+TEST_F(EnvironmentTest, AProcessWithoutMemoryIsNotTheFirst) {
+  using namespace std::string_view_literals;
+  run(7);
+  procfs_.set_environment(7, "");
+  open();
+  EXPECT_EQ(labels(), "") << "it ends, or is a thread of the kernel";
+  run(8, {.start = 300});
+  procfs_.set_environment(8, "WANDB_NAME=next\0"sv);
+  EXPECT_EQ(labels(), R"(env_wandb_name="next")");
+}
+
+TEST_F(EnvironmentTest, AnotherProcessOfTheSameNumberIsNotBelieved) {
+  using namespace std::string_view_literals;
+  run(7);
+  open();
+  pass();
+  procfs_.add(7, "/system.slice/b.service", {.start = 500});
+  procfs_.set_environment(7, "WANDB_NAME=of b\0"sv);
+  environment_->turn(clock_.monotonic());
+  procfs_.add(7, "/system.slice/a.service", {.start = 100});
+  EXPECT_EQ(labels(), "");
+}
+
+TEST_F(EnvironmentTest, BytesOfAnAttackerAreOneLabelOfBoundedLength) {
+  using namespace std::string_view_literals;
+  run(7);
+  std::string variables("WANDB_NAME=a\"b\\c\nd\xff\0"sv);
+  for (int i = 0; i < 30'000; ++i) variables += "WANDB_NAME=more\0"sv;
+  variables += "Project=beyond 256 KiB\0"sv;
+  procfs_.set_environment(7, variables);
+  open();
+  EXPECT_EQ(labels(), "env_wandb_name=\"a\\\"b\\\\c\xef\xbf\xbd" "d\xef\xbf\xbd\"");
+}
+
+TEST_F(EnvironmentTest, AVariableThatTheLimitCutsHasNoLabel) {
+  run(7);
+  procfs_.set_environment(7, "Project=" + std::string(std::size_t{300} << 10U, 'x'));
+  open();
+  EXPECT_EQ(labels(), "");
+}
+
+TEST_F(EnvironmentTest, ARefusalIsReportedOnce) {
+  run(7);
+  open();
+  testing::internal::CaptureStderr();
+  std::filesystem::create_directory(procfs_.path() + "/7/environ");  // EISDIR, for root too
+  EXPECT_EQ(labels(), "");
+  run(8);
+  std::filesystem::create_directory(procfs_.path() + "/8/environ");
+  EXPECT_EQ(labels(), "");
+  ASSERT_TRUE(log_.flush(5s));
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("the environment of a process cannot be read"), std::string::npos);
+  EXPECT_EQ(log.find("cannot be read"), log.rfind("cannot be read"));
 }
 
 TEST_F(DeviceWorkloadsTest, IsNotThereWhereItIsNotWanted) {

@@ -83,7 +83,7 @@ Complaint check_environment(const std::vector<std::string>& names) {
 constexpr Option kOptions[] = {
     option<&WorkloadOptions::enabled>("enabled", Reload::restart, "Export `gpu_workload_*`: who uses each device whose driver lists its processes."),
     option<&WorkloadOptions::processes>("processes", Reload::restart, "Export `gpu_process_*`, series for each process. They come and go with the processes."),
-    option<&WorkloadOptions::environment>("environment", Reload::restart, "Environment variables of a workload's first process on a GPU that are labels of `gpu_workload_info`, such as `[WANDB_NAME, PROJECT]`: `env_wandb_name`, `env_project` (docs/workloads.md#environment-variables). Processes of other users require CAP_SYS_PTRACE.", checked<check_environment>),
+    option<&WorkloadOptions::environment>("environment", Reload::restart, "Environment variables of a workload's first process on a GPU that are labels of `gpu_workload_info`, such as `[WANDB_NAME, PROJECT]`: `env_wandb_name`, `env_project` (docs/workloads.md#environment-variables). Processes of other users require CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.", checked<check_environment>),
 };
 // clang-format on
 

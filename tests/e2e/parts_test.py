@@ -22,6 +22,7 @@ PARTS = {  # part: what fails, and the files that it reads in each turn
     "kubernetes": ("getattr:hang", r"^/logs"),
     "pages": ("getattr:hang", r"^/pages"),
     "power": ("hang", r"^/proc/stat$"),
+    "environment": ("hang", r"^/proc/\d+/environ$"),  # of each new process
 }
 WITHOUT_FILES = {"health", "history", "workloads", "kernel"}  # they read the store, and a log whose reads never block
 SECONDS = 2.0  # of a scrape, and between two values of the device
@@ -39,9 +40,21 @@ class HungParts(unittest.TestCase):
             (folder / "proc/pressure" / resource).write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=4000000\n")
         (folder / "proc/stat").write_text("cpu  1 1 1 1 1 1 1 1 0 0\n")
         (folder / "slurm/7").touch()
+        self.pids = 100
+        self.arrive()
         (folder / "pages/a.prom").write_text("a 1\n")
-        (folder / "gpumeter.yaml").write_text(f"collectors: {{nvidia: {{enabled: false}}}}\njobs: {{enabled: false}}\nmachine: {{workload_energy: true}}\nallocations: {{slurm: {self.tree.root}/slurm}}\npages: {{folders: [{self.tree.root}/pages]}}\n"
+        (folder / "gpumeter.yaml").write_text(f"collectors: {{nvidia: {{enabled: false}}, simulated: {{enabled: true, devices: 1, processes: ['0={folder}/pids']}}}}\nworkloads: {{environment: [PROJECT]}}\njobs: {{enabled: false}}\nmachine: {{workload_energy: true}}\nallocations: {{slurm: {self.tree.root}/slurm}}\npages: {{folders: [{self.tree.root}/pages]}}\n"
                                               f"kubernetes: {{enabled: true, pods_socket: '', pod_resources_socket: '', log_path: {self.tree.root}/logs}}\n")
+
+    def arrive(self) -> None:
+        """A workload with a process on the simulated GPU."""
+        self.pids += 1
+        own = self.tree.backing / f"proc/{self.pids}"
+        own.mkdir()
+        (own / "stat").write_text(f"{self.pids} (a) S " + "1 " * 49 + "\n")
+        (own / "cgroup").write_text(f"0::/system.slice/a{self.pids}.service\n")
+        (own / "environ").write_bytes(b"PROJECT=bert\0")
+        (self.tree.backing / "pids").write_text(f"{self.pids}\n")
 
     def daemon(self) -> Daemon:
         # LeakSanitizer would stop all threads at the end, and wait for those that hang in the kernel.
@@ -79,6 +92,7 @@ class HungParts(unittest.TestCase):
             self.assertEqual(page.one("gpu_host_pressure_seconds_total", resource="memory", waiting="some"), 4)
             for part, fault in PARTS.items():
                 self.tree.fail(*fault)
+                self.arrive()
                 page = self.until(daemon, {part})
                 self.assertEqual(page.one("gpu_host_pressure_seconds_total", resource="memory", waiting="some"), None if part == "host" else 4)
                 self.tree.heal()
@@ -86,6 +100,7 @@ class HungParts(unittest.TestCase):
                 self.assertIn(f'msg="a part answers again" part={part} ', daemon.log)
             for fault in PARTS.values():
                 self.tree.fail(*fault)
+            self.arrive()
             self.until(daemon, set(PARTS))
             asked = time.monotonic()
             daemon.send(signal.SIGTERM)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Given simulated GPUs with real processes on them, then the page has the right users, and the parts add up to the whole."""
 import json
+import os
 import socket
 import subprocess
 import tempfile
@@ -10,6 +11,7 @@ import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from harness import TEXT, Daemon, Page, free_port, key, promtool_findings, text_page, wait_until
 
@@ -18,6 +20,14 @@ CONTAINER_ID = "0123456789abcdef" * 4
 CONTAINER = {"kind": "container", "workload": CONTAINER_ID}
 NOBODY = {"kind": "unattributed", "workload": "unattributed"}
 GROUPS = {"unit": "/system.slice/train.service", "container": f"/system.slice/docker-{CONTAINER_ID}.scope"}
+
+
+CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE = 1 << 2, 1 << 19  # linux/capability.h
+
+
+def may_give(capabilities: int) -> bool:
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("CapEff:")[2].split()[0], 16) & capabilities == capabilities
 
 
 class Machine:
@@ -32,12 +42,12 @@ class Machine:
     def add(self, pid: int, group: str) -> None:
         own = self.procfs / str(pid)
         own.mkdir(parents=True)
-        for name in ("stat", "status", "comm"):
+        for name in ("stat", "status", "comm", "environ"):
             (own / name).symlink_to(f"/proc/{pid}/{name}")
         (own / "cgroup").write_text(f"0::{group}\n")
 
-    def start(self, group: str) -> int:
-        process = subprocess.Popen(["sleep", "600"])
+    def start(self, group: str, **options: Any) -> int:
+        process = subprocess.Popen(["/usr/bin/sleep", "600"], **options)
         self.running[process.pid] = process
         self.add(process.pid, group)
         return process.pid
@@ -94,7 +104,7 @@ def engine(path: Path, *answers: bytes | None) -> Iterator[None]:
             thread.join()
 
 
-def config(folder: Path, on_gpus: list[str], events: list[str] | None = None, procfs: Path | None = None, sources: list[str] | None = None, **workloads: bool) -> str:
+def config(folder: Path, on_gpus: list[str], events: list[str] | None = None, procfs: Path | None = None, sources: list[str] | None = None, **workloads: bool | list[str]) -> str:
     off = {"enabled": False}
     simulated = {"enabled": True, "devices": 2, "processes": on_gpus, "events": events or []}
     paths = {"procfs": str(procfs)} if procfs else {}
@@ -181,6 +191,40 @@ class WorkloadsTest(unittest.TestCase):
         self.assertEqual(page.one("gpu_workload_info", unit="train.service", source="process", **UNIT), 1)
         self.assertEqual(page.one("gpu_workload_info", container_id=CONTAINER_ID, container_runtime="docker", **CONTAINER), 1)
         self.assertEqual(page.one("gpu_workload_info", **NOBODY), 1)
+
+    def test_chosen_variables_are_labels_and_no_other_is_on_the_page(self) -> None:
+        with machine() as m:
+            usual = m.start(GROUPS["unit"], env={b"WANDB_API_KEY": b"s3cr3t", b"PROJECT": b"bert", b"WANDB_NAME": b"night run"})
+            hostile = m.start(GROUPS["container"], env={b"PROJECT": b'x"} 1\ngpu_up{gpu="9"\xff', **{b"FILL%d" % i: b"s3cr3t" * 20_000 for i in range(3)},
+                                                        b"WANDB_NAME": b"beyond 256 KiB"})
+            flags = config(m.folder, [f"0={usual},busy=0.5", f"0={hostile},busy=0.5"], procfs=m.procfs, environment=["PROJECT", "WANDB_NAME"])
+            with Daemon(flags) as daemon:
+                self.assertEqual(self.variables(daemon, **UNIT), {"env_project": "bert", "env_wandb_name": "night run"})
+                self.assertEqual(self.variables(daemon, **CONTAINER), {"env_project": 'x"} 1\ufffdgpu_up{gpu="9"\ufffd'})
+                text = daemon.fetch("/metrics", {"Accept": TEXT}).text
+                self.assertEqual(promtool_findings(text), "")
+                self.assertNotIn("s3cr3t", text + daemon.log)
+
+    @unittest.skipUnless(may_give(CAP_DAC_READ_SEARCH | CAP_SYS_PTRACE), "requires root with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
+    def test_variables_of_other_users_require_two_capabilities(self) -> None:
+        with machine() as m:
+            pid = m.start(GROUPS["unit"], env={"PROJECT": "bert"}, user=4711)
+            flags = config(m.folder, [f"0={pid},busy=0.5"], procfs=m.procfs, environment=["PROJECT"])
+            state = m.folder / "state"
+            state.mkdir()
+            os.chown(state, 4712, 4712)
+            for given in ("+dac_read_search", "+dac_read_search,+sys_ptrace"):
+                user = ["setpriv", "--reuid=4712", "--regid=4712", "--clear-groups", f"--inh-caps={given}", f"--ambient-caps={given}"]
+                with Daemon(flags, f"--path.api={state}/api.sock", state=str(state), wrap=user) as daemon:
+                    if "ptrace" in given:
+                        self.assertEqual(self.variables(daemon, **UNIT), {"env_project": "bert"})
+                    refused = "the environment of a process cannot be read; workloads like its own have no labels env_*"
+                    wait_until(lambda: (refused in daemon.log) == ("ptrace" not in given), f"the log of {given}")
+
+    def variables(self, daemon: Daemon, **workload: str) -> dict[str, str]:
+        def known() -> dict[str, str]:
+            return {name: value for _, labels in daemon.page().of("gpu_workload_info", **workload) for name, value in labels if name.startswith("env_")}
+        return wait_until(known, f"the variables of {workload}")
 
     def test_they_leave_the_page_with_their_device(self) -> None:
         with machine() as m:

@@ -15,7 +15,7 @@ sys.path.insert(0, str(TESTS))
 CARD = "mi210"  # HBM, XGMI, RAS, the compute driver's topology
 SYS = Path("/srv/gpumeter-test")  # PrivateTmp and ProtectHome hide /tmp and /root
 EXAMPLES = Path("/usr/share/doc/gpumeter/examples/systemd")
-CAP_SYS_PTRACE, CAP_PERFMON = 1 << 19, 1 << 38  # linux/capability.h
+CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_PERFMON = 1 << 2, 1 << 19, 1 << 38  # linux/capability.h
 GENERATOR, RUNTIME = "/lib/systemd/system-generators/gpumeter-generator", "/run/systemd/system"
 SOCKET_DROP_IN = Path("/etc/systemd/system/gpumeter.socket.d/test.conf")
 FREE_MAJOR = 242  # Documentation/admin-guide/devices.txt: 240 to 254 are for local use
@@ -57,8 +57,8 @@ def process_drop_in() -> None:
     drop_in("process.conf", (EXAMPLES / "process.conf").read_text())
     restart()
     status = process_status()
-    check("has CAP_SYS_PTRACE and no other capability", [int(status[name], 16) for name in ("CapEff", "CapBnd")],
-          [CAP_SYS_PTRACE] * 2)
+    check("has its two capabilities and no other", [int(status[name], 16) for name in ("CapEff", "CapBnd")],
+          [CAP_DAC_READ_SEARCH | CAP_SYS_PTRACE] * 2)
     check("and can still get none", (status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
     no_drop_ins()
     restart()

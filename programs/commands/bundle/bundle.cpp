@@ -494,7 +494,7 @@ std::string finish(Bundle& bundle) {
     missing += "missing: " + bundle.redaction.all_in(each) + "\n";
   list += missing + "replaced: " + std::to_string(bundle.redaction.identities()) +
           " identities of devices, " + std::to_string(bundle.redaction.names()) +
-          " names of users and hosts\n";
+          " names of users, hosts and jobs' variables\n";
   bundle.entries.push_back({"contents.txt", list});
   return list;
 }

@@ -33,6 +33,23 @@ std::string lowered(std::string_view text) {
   return out;
 }
 
+/// True behind env_project="
+bool is_value_of_variable(std::string_view text, std::size_t at) {
+  if (at < 2 || text.substr(at - 2, 2) != "=\"") return false;
+  std::size_t begin = at - 2;
+  while (begin > 0 && is_in_word(text[begin - 1])) --begin;
+  return text.substr(begin).starts_with("env_");
+}
+
+/// Takes the text up to an unescaped quote, and the quote.
+std::string_view take_quoted(std::string_view& line) {
+  std::size_t end = 0;
+  while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2U : 1U;
+  const std::string_view value = line.substr(0, end);
+  line.remove_prefix(std::min(line.size(), end + 1));
+  return value;
+}
+
 bool is_any_of(std::string_view value, std::initializer_list<std::string_view> values) {
   return std::ranges::find(values, value) != values.end();
 }
@@ -127,14 +144,16 @@ void Redaction::add_labels_of(std::string_view page) {
     std::string_view line = take_until(page, '\n');
     if (line.starts_with('#') || line.find('{') == std::string_view::npos) continue;
     line.remove_prefix(line.find('{') + 1);
-    // NAME="VALUE",NAME="VALUE"} N: a value with an escaped quote is no identity.
+    // NAME="VALUE",NAME="VALUE"} N
     for (std::size_t equals = line.find("=\""); equals != std::string_view::npos; equals = line.find("=\"")) {
       const std::string_view name = trimmed(line.substr(0, equals));
       line.remove_prefix(equals + 2);
-      const std::string_view value = take_until(line, '"');
+      const std::string_view value = take_quoted(line);
       if (std::ranges::find(kIdentityLabels, name) != std::end(kIdentityLabels)) add_identity(value);
       if (std::ranges::find(kUserLabels, name) != std::end(kUserLabels)) add_user(value);
       if (std::ranges::find(kHostLabels, name) != std::end(kHostLabels)) add_host(value);
+      if (name.starts_with("env_"))
+        variables_.emplace(value, "value" + std::to_string(variables_.size() + 1));
       if (line.starts_with(',')) line.remove_prefix(1);
     }
   }
@@ -161,18 +180,34 @@ const Redaction::Secret* Redaction::secret_at(std::string_view text, std::size_t
   return nullptr;
 }
 
+std::pair<std::size_t, std::string_view> Redaction::match_at(std::string_view text, std::size_t at,
+                                                             bool with_names) const {
+  if (with_names && is_value_of_variable(text, at)) {
+    std::string_view rest = text.substr(at);
+    const std::string_view value = take_quoted(rest);
+    for (const auto& [replaced, name] :
+         {std::pair(&known_, lowered(value)), {&variables_, std::string(value)}}) {
+      if (const auto found = replaced->find(name); found != replaced->end())
+        return {value.size(), found->second};
+    }
+  }
+  if (by_first_[static_cast<unsigned char>(lower(text[at]))].empty()) return {};
+  const Secret* const secret = secret_at(text, at, with_names);
+  if (secret == nullptr) return {};
+  return {secret->value.size(), secret->replacement};
+}
+
 std::string Redaction::replaced(std::string_view text, bool with_names) const {
   std::string out;
   std::size_t kept = 0;  // of the text, in `out`
   for (std::size_t at = 0; at < text.size();) {
-    const bool may_begin = !by_first_[static_cast<unsigned char>(lower(text[at]))].empty();
-    const Secret* const secret = may_begin ? secret_at(text, at, with_names) : nullptr;
-    if (secret == nullptr) {
+    const auto [size, replacement] = match_at(text, at, with_names);
+    if (size == 0) {
       ++at;
       continue;
     }
-    out.append(text, kept, at - kept).append(secret->replacement);
-    kept = at += secret->value.size();
+    out.append(text, kept, at - kept).append(replacement);
+    kept = at += size;
   }
   return out.append(text, kept);
 }

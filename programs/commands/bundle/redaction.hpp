@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gpumeter::bundle {
@@ -29,7 +30,8 @@ class Redaction {
   void add_host(std::string_view name) { add_name(name, "host", hosts_); }
   /// A value that becomes REDACTED.
   void add_secret(std::string_view value);
-  /// Adds the identities and names in the labels of a page of metrics.
+  /// Adds the identities and names in the labels of a page of metrics. The values of labels env_*, which jobs
+  /// choose, become value1 and so on in these labels only.
   void add_labels_of(std::string_view page);
 
   /// Of files of devices, which have no names of people: replaces identities alone.
@@ -37,7 +39,7 @@ class Redaction {
   std::string all_in(std::string_view text) const { return replaced(text, true); }
 
   std::size_t identities() const noexcept { return identities_; }
-  std::size_t names() const noexcept { return users_ + hosts_; }
+  std::size_t names() const noexcept { return users_ + hosts_ + variables_.size(); }
 
  private:
   enum class Where : std::uint8_t {
@@ -55,10 +57,14 @@ class Redaction {
   void add(std::string_view value, std::string replacement, Where where, bool is_name);
   void add_name(std::string_view name, std::string_view kind, std::size_t& count);
   std::string replaced(std::string_view text, bool with_names) const;
+  /// What begins at `at`: its length and its replacement; 0: nothing.
+  std::pair<std::size_t, std::string_view> match_at(std::string_view text, std::size_t at,
+                                                    bool with_names) const;
   const Secret* secret_at(std::string_view text, std::size_t at, bool with_names) const;
 
   std::set<std::string, std::less<>> words_;
-  std::map<std::string, std::string, std::less<>> known_;  ///< value in lower case -> replacement
+  std::map<std::string, std::string, std::less<>> known_;      ///< value in lower case -> replacement
+  std::map<std::string, std::string, std::less<>> variables_;  ///< value -> replacement
   std::array<std::vector<Secret>, 256> by_first_;  ///< by the first byte in lower case, the longest first
   std::size_t identities_ = 0;
   std::size_t users_ = 0;

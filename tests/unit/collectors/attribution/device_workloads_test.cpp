@@ -462,7 +462,9 @@ TEST_F(EnvironmentTest, BytesOfAnAttackerAreOneLabelOfBoundedLength) {
   variables += "Project=beyond 256 KiB\0"sv;
   procfs_.set_environment(7, variables);
   open();
-  EXPECT_EQ(labels(), "env_wandb_name=\"a\\\"b\\\\c\xef\xbf\xbd" "d\xef\xbf\xbd\"");
+  EXPECT_EQ(labels(),
+            "env_wandb_name=\"a\\\"b\\\\c\xef\xbf\xbd"
+            "d\xef\xbf\xbd\"");
 }
 
 TEST_F(EnvironmentTest, AVariableThatTheLimitCutsHasNoLabel) {

@@ -87,5 +87,20 @@ TEST(RedactionTest, ThePagesLabelsAreSources) {
             "GPU-00000000-0000-0000-0000-000000000001 0000000000002 user1 HELP-12345");
 }
 
+TEST(RedactionTest, ValuesOfVariablesAreReplacedInTheirLabelsAlone) {
+  Redaction redaction(kDocuments);
+  const std::string page =
+      "gpu_workload_info{gpu=\"0\",env_owner=\"anna\",env_project=\"gpu\",user=\"anna\"} 1\n"
+      "gpu_workload_info{gpu=\"1\",env_project=\"a\\\"b=\\\\\",env_rate=\"0.5\",user=\"1000\"} 0.5\n"
+      "gpu_workload_info{gpu=\"2\",env_name=\"gpu\",env_project=\"anna's\"} 1\n";
+  redaction.add_labels_of(page);
+  EXPECT_EQ(redaction.all_in(page),
+            "gpu_workload_info{gpu=\"0\",env_owner=\"user1\",env_project=\"value2\",user=\"user1\"} 1\n"
+            "gpu_workload_info{gpu=\"1\",env_project=\"value3\",env_rate=\"value4\",user=\"1000\"} 0.5\n"
+            "gpu_workload_info{gpu=\"2\",env_name=\"value2\",env_project=\"value5\"} 1\n");
+  EXPECT_EQ(redaction.all_in("anna read environment.gpu of rate=\"0.5\""),
+            "user1 read environment.gpu of rate=\"0.5\"");
+}
+
 }  // namespace
 }  // namespace gpumeter::bundle

@@ -62,8 +62,8 @@ using UserName = std::function<std::string(std::uint32_t uid)>;
 /// Attribution of devices to their users, for drivers that report it: `workloads` in the configuration.
 struct WorkloadOptions {
   bool enabled = true;
-  bool processes = false;                ///< also export series for each process
-  std::vector<std::string> environment;  ///< names of variables whose values become labels
+  bool processes = false;                     ///< also export series for each process
+  std::vector<std::string> environment = {};  ///< names of variables whose values become labels
   bool operator==(const WorkloadOptions&) const = default;
 };
 extern const options::Section kWorkloadSection;

@@ -45,27 +45,8 @@ TEST(Keys, CanBeSetFromOutsideOfTheFile) {
   Config expected;
   expected.edit<HttpSettings>().listen = {":1", ":2"};
   expected.edit<Logging>().level = LogLevel::warn;
-  expected.edit<WorkloadOptions>() = {false, true, {}};
+  expected.edit<WorkloadOptions>() = {false, true};
   EXPECT_EQ(config, expected);
-}
-
-TEST(Keys, NameVariablesOfTheEnvironmentThatHoldNoSecret) {
-  const auto problem = [](const Values& names) {
-    Config config;
-    const auto wrong = set(keys(schema()), config, "workloads.environment", names);
-    return wrong ? wrong->text : "";
-  };
-  EXPECT_EQ(problem({"WANDB_NAME", "_project2", "TOKENIZERS_PARALLELISM"}), "");
-  EXPECT_EQ(problem({"A-B"}), "must have names of environment variables, such as WANDB_NAME, not \"A-B\"");
-  EXPECT_EQ(problem({"2A"}), "must have names of environment variables, such as WANDB_NAME, not \"2A\"");
-  EXPECT_EQ(problem({""}), "must have names of environment variables, such as WANDB_NAME, not \"\"");
-  for (const char* secret : {"WANDB_API_KEY", "HF_TOKEN", "PGPASSWORD", "aws_secret_access"}) {
-    EXPECT_EQ(problem({secret}), "must not have \"" + std::string(secret) +
-                                     "\": by its name the value is a secret, and everyone can read the page");
-  }
-  EXPECT_EQ(problem({"Name", "NAME"}),
-            "must not have both \"Name\" and \"NAME\": both are exported as env_name");
-  EXPECT_EQ(problem(Values(17, "A")), "must have at most 16 variables");
 }
 
 TEST(Keys, StayAsTheyAreWhereAValueIsRefused) {

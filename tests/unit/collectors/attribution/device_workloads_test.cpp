@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/log.hpp"
@@ -487,6 +488,26 @@ TEST_F(EnvironmentTest, ARefusalIsReportedOnce) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("the environment of a process cannot be read"), std::string::npos);
   EXPECT_EQ(log.find("cannot be read"), log.rfind("cannot be read"));
+}
+
+TEST(EnvironmentOption, NamesVariablesThatHoldNoSecret) {
+  const auto option = std::ranges::find(kWorkloadSection.options, "environment", &options::Option::name);
+  const auto problem = [&](const std::vector<std::string>& names) {
+    const auto wrong = option->check(&names);
+    return wrong ? wrong->text : "";
+  };
+  EXPECT_EQ(problem({"WANDB_NAME", "_project2", "TOKENIZERS_PARALLELISM"}), "");
+  for (const char* wrong : {"A-B", "2A", ""}) {
+    EXPECT_EQ(problem({wrong}), "must have names of environment variables, such as WANDB_NAME, not \"" +
+                                    std::string(wrong) + "\"");
+  }
+  for (const char* secret : {"WANDB_API_KEY", "HF_TOKEN", "PGPASSWORD", "aws_secret_access"}) {
+    EXPECT_EQ(problem({secret}), "must not have \"" + std::string(secret) +
+                                     "\": by its name the value is a secret, and everyone can read the page");
+  }
+  EXPECT_EQ(problem({"Name", "NAME"}),
+            "must not have both \"Name\" and \"NAME\": both are exported as env_name");
+  EXPECT_EQ(problem(std::vector<std::string>(17, "A")), "must have at most 16 variables");
 }
 
 TEST_F(DeviceWorkloadsTest, IsNotThereWhereItIsNotWanted) {

@@ -44,7 +44,7 @@ std::string host_for_people(const Url& url) {
 
 /// Carries bytes in both directions until one of the sockets ends.
 void relay(const Descriptor& one, const Descriptor& other) {
-  std::array<char, 64 * 1024> bytes;
+  std::array<char, 65536> bytes;
   while (true) {
     pollfd ends[] = {{one.number(), POLLIN, 0}, {other.number(), POLLIN, 0}};
     if (poll(ends, 2, -1) < 0) return;

@@ -47,7 +47,7 @@ void relay(const Descriptor& one, const Descriptor& other) {
   std::array<char, 65536> bytes;
   while (true) {
     pollfd ends[] = {{one.number(), POLLIN, 0}, {other.number(), POLLIN, 0}};
-    if (poll(ends, 2, -1) < 0) return;
+    if (poll(ends, 2, -1) < 0 && errno != EINTR) return;
     for (const auto& [from, to] : {std::pair(ends[0], ends[1]), std::pair(ends[1], ends[0])}) {
       if (from.revents == 0) continue;
       const ssize_t size = recv(from.fd, bytes.data(), bytes.size(), 0);
@@ -72,7 +72,7 @@ void relay_own(const Descriptor& listener, const Descriptor& server) {
   relay(own, server);
 }
 
-/// Sets errno if it has no number.
+/// Blocks for `limit` at most. The descriptor is empty, and errno set, if it failed.
 Descriptor connected_to(const sockaddr_vm& machine, std::chrono::milliseconds limit) {
   Descriptor server(socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);

@@ -19,8 +19,8 @@ struct Address {
   std::string url;   ///< without a path's last "/": "http://node17:10478"
   std::string host;  ///< for people: "node17", with the port if it is not gpumeter's; this machine's name
                      ///< for localhost
-  std::string socket = {};  ///< path of a Unix socket; empty: TCP, or
-  std::optional<sockaddr_vm> machine = {};
+  std::string socket = {};                  ///< path of a Unix socket; empty: TCP or `machine`
+  std::optional<sockaddr_vm> machine = {};  ///< a virtual machine, or the host of this one
 };
 
 /// Reads a URL, HOST[:PORT], or unix:/PATH, vsock:CID:PORT and :PORT as in `web.listen`. A text without

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fifty browsers poll the page of 8 GPUs while Prometheus scrapes; then 50 readers of /api/v1/stream take their place, of which every
-other one stalls. Prints the scrapes' times before, meanwhile and after, the bytes that a browser or reader receives a second, and the
+"""Fifty browsers poll the page of 8 GPUs while Prometheus scrapes; then 50 readers of /api/v1/stream take their place, and every
+second one stalls. Prints the scrapes' times before, meanwhile and after, the bytes that a browser or reader receives a second, and the
 daemon's CPU time and memory. No time is asserted.
 
 Usage: browsers_test.py [SECONDS]

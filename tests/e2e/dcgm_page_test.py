@@ -4,6 +4,7 @@
 Given a machine of the fake NVML that stands still, promtool evaluates the rules on the daemon's page, and the result is compared
 with the daemon's page under dcgm-exporter's names.
 """
+import itertools
 import json
 import re
 import subprocess
@@ -37,9 +38,11 @@ class DcgmPageTest(unittest.TestCase):
 
     def still(self, daemon: Daemon) -> tuple[str, dict[str, str]]:
         """The page and those under other names, of the same values."""
+        attempts = itertools.count()  # a rendered page answers the same request for a second
+
         def pages():
-            before = daemon.fetch("/metrics").text
-            others = {names: daemon.fetch(f"/metrics?names={names}").text for names in NAMES}
+            before, attempt = daemon.fetch("/metrics").text, next(attempts)
+            others = {names: daemon.fetch(f"/metrics?names={names}&attempt={attempt}").text for names in NAMES}
             after = daemon.fetch("/metrics").text
             return (before, others) if self.of_gpus(before) == self.of_gpus(after) and "gpu_pcie_replays_total" in before else None
         return wait_until(pages, "the page stands still")

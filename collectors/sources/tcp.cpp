@@ -228,28 +228,73 @@ struct CloseFolder {
   void operator()(DIR* folder) const noexcept { ::closedir(folder); }
 };
 
+/// Calls see(folder, name) for each descriptor in the folder until it returns false. Returns errno if the
+/// folder cannot be read.
+template <class See>
+int each_descriptor(const std::string& path, See&& see) {
+  const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
+  if (!folder) return errno;
+  for (std::size_t seen = 0; seen < kMostDescriptors; ++seen) {
+    const dirent* const entry = ::readdir(folder.get());
+    if (entry == nullptr || !see(::dirfd(folder.get()), entry->d_name)) break;
+  }
+  return 0;
+}
+
 /// The inode of "socket:[123]".
-std::optional<std::uint64_t> socket_of(std::string_view target) noexcept {
+std::optional<std::uint64_t> socket_of(int folder, const char* name) noexcept {
+  std::array<char, 64> link{};
+  const ssize_t length = ::readlinkat(folder, name, link.data(), link.size());
+  if (length <= 0) return std::nullopt;
+  const std::string_view target(link.data(), static_cast<std::size_t>(length));
   constexpr std::string_view kStart = "socket:[";
   if (!target.starts_with(kStart) || !target.ends_with(']')) return std::nullopt;
   return parse_number<std::uint64_t>(target.substr(kStart.size(), target.size() - kStart.size() - 1));
 }
 
+/// What /proc/PID/fdinfo/FD has of an open file. An inode's number is unique on its mount only.
+struct OpenFile {
+  std::optional<std::uint64_t> mount;
+  std::optional<std::uint64_t> inode;  ///< none before Linux 5.14
+};
+
+OpenFile open_file(const std::string& path) {
+  constexpr std::size_t kMostInfo = 4096;  // the two lines are among the first four
+  const SmallFile file = read_small_file(path, kMostInfo);
+  OpenFile found;
+  for (std::string_view rest = file.text; !rest.empty();) {
+    std::string_view value = take_until(rest, '\n');
+    const std::string_view key = take_until(value, ':');
+    if (key == "mnt_id") found.mount = parse_number<std::uint64_t>(trimmed(value));
+    if (key == "ino") found.inode = parse_number<std::uint64_t>(trimmed(value));
+  }
+  return found;
+}
+
+/// The kernel's mount of all sockets.
+std::optional<std::uint64_t> mount_of_sockets() {
+  const Descriptor own(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return own ? open_file("/proc/self/fdinfo/" + std::to_string(own.number())).mount : std::nullopt;
+}
+
 }  // namespace
 
 Held sockets_of(const std::string& procfs, int pid, const std::set<std::uint64_t>& wanted) {
-  const std::unique_ptr<DIR, CloseFolder> folder(::opendir(proc::path(procfs, pid, "fd").c_str()));
-  if (!folder) return {{}, errno};
   Held held;
-  std::size_t seen = 0;
-  while (const dirent* entry = ::readdir(folder.get())) {
-    if (++seen > kMostDescriptors || held.sockets.size() == wanted.size()) break;
-    std::array<char, 64> target{};
-    const ssize_t length = ::readlinkat(::dirfd(folder.get()), entry->d_name, target.data(), target.size());
-    if (length <= 0) continue;
-    const auto inode = socket_of({target.data(), static_cast<std::size_t>(length)});
+  const auto take = [&](std::optional<std::uint64_t> inode) {
     if (inode && wanted.contains(*inode)) held.sockets.insert(*inode);
-  }
+    return held.sockets.size() < wanted.size();
+  };
+  held.error = each_descriptor(proc::path(procfs, pid, "fd"),
+                               [&](int folder, const char* name) { return take(socket_of(folder, name)); });
+  if (held.error != EACCES) return held;
+  const std::optional<std::uint64_t> sockets = mount_of_sockets();
+  if (!sockets) return held;
+  const std::string infos = proc::path(procfs, pid, "fdinfo");
+  held.error = each_descriptor(infos, [&](int, const char* name) {
+    const OpenFile file = open_file(infos + "/" + name);
+    return take(file.mount == sockets ? file.inode : std::nullopt);
+  });
   return held;
 }
 

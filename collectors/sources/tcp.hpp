@@ -42,14 +42,17 @@ Result<bool> take_listeners(std::span<const std::byte> datagram, std::vector<Lis
 /// The listeners in the text of /proc/net/tcp or, with `is_ip6`, of /proc/net/tcp6. Any bytes; any thread.
 std::vector<Listener> listeners_in(std::string_view table, bool is_ip6);
 
-/// What /proc/PID/fd shows of a process.
+/// What /proc shows of a process.
 struct Held {
   std::set<std::uint64_t> sockets;  ///< inodes
-  int error = 0;                    ///< errno if the folder cannot be read: EACCES without CAP_SYS_PTRACE
+  int error = 0;  ///< errno if its descriptors cannot be read: EACCES for another user's process
 };
 
 /// Which of the sockets `wanted` the process has open. A process that was forked has those of its parent.
-/// Reads one link for each descriptor of the process, so not for a thread that others wait for. Any thread.
+/// Processes of other users require CAP_SYS_PTRACE, and before Linux 5.14 CAP_DAC_READ_SEARCH too: only their
+/// owner may open /proc/PID/fd, whose links name the sockets, but since then /proc/PID/fdinfo, which is open
+/// to whoever may trace, has their inodes (kernel commits 7bc3fa0172a4 and 3845f256a8b5). Reads a link or a
+/// file for each descriptor of the process, so not for a thread that others wait for. Any thread.
 Held sockets_of(const std::string& procfs, int pid, const std::set<std::uint64_t>& wanted);
 
 }  // namespace gpumeter::tcp

@@ -30,6 +30,13 @@ STOP = 20.0  # s, SIGTERM to exit. 5 are designed, which a busy machine may exce
 
 # The host's part in the page, which is read every 10 s: a lost GPU's paths leave by then, its readings at once.
 OF_THE_HOST = ("gpu_topology_info", "gpu_host_pressure_seconds_total")
+CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE = 1 << 2, 1 << 19  # linux/capability.h
+
+
+def may_give(capabilities: int) -> bool:
+    """setpriv can give a program these: the test runs as root, in no container that lacks them."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("CapEff:")[2].split()[0], 16) & capabilities == capabilities
 
 
 @functools.cache
@@ -238,14 +245,15 @@ class Daemon:
 class Program:
     """A program that runs beside a daemon, with the daemon's files; a context manager that leaves no process behind. `page` is the file that it writes."""
 
-    def __init__(self, name: str, daemon: Daemon, config: "Path | str", *arguments: str, pages: "Path | None" = None, env: dict | None = None):
+    def __init__(self, name: str, daemon: Daemon, config: "Path | str", *arguments: str, pages: "Path | None" = None, env: dict | None = None,
+                 wrap: "list[str] | None" = None):
         pages = pages or Path(daemon.folder.name, "pages")
         pages.mkdir(exist_ok=True)
         self.file = pages / f"{name.removeprefix('gpumeter-')}.prom"
         self.log_path = Path(daemon.folder.name, f"{name}.log")
         flags = [f"--config.file={config}", f"--api={daemon.api}", f"--pages={pages}"]
         with self.log_path.open("ab") as log:
-            self.process = subprocess.Popen([Path(BINARY).with_name(name), *flags, *arguments], stdout=log, stderr=log, env={**os.environ, **(env or {})})
+            self.process = subprocess.Popen([*(wrap or []), Path(BINARY).with_name(name), *flags, *arguments], stdout=log, stderr=log, env={**os.environ, **(env or {})})
 
     def __enter__(self) -> "Program":
         return self

@@ -3,6 +3,7 @@
 child's energy, and nothing of servers that misbehave. Whatever happens to the program, the daemon goes on, and the other way round."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import unittest
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness import STOP, Daemon, Program, free_port, promtool_findings, run, wait_until
+from harness import CAP_SYS_PTRACE, STOP, Daemon, Program, free_port, may_give, promtool_findings, run, wait_until
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parent / "fixtures/servers"
@@ -22,9 +23,9 @@ BAD = ("redirect", "endless", "slow", "cut", "missing")
 
 
 @contextmanager
-def servers(folder: Path, *pages: str):
-    process = subprocess.Popen([sys.executable, HERE / "model_server.py", folder / "engine.pid", *pages],
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def servers(folder: Path, *pages: str, program: Path = HERE / "model_server.py", user: int | None = None):
+    process = subprocess.Popen([sys.executable, program, folder / "engine.pid", *pages],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, user=user)
     try:
         yield [int(port) for port in process.stdout.readline().split()]
     finally:
@@ -122,6 +123,18 @@ class ModelServersTest(unittest.TestCase):
             self.assertLess(time.monotonic() - asked, AT_ONCE)
             return now > before
         wait_until(is_read, "the devices are read", 10)
+
+    @unittest.skipUnless(may_give(CAP_SYS_PTRACE) and shutil.which("setpriv"), "requires root with CAP_SYS_PTRACE, and setpriv")
+    def test_finds_the_servers_of_other_users_with_the_capability_of_its_unit(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="gpumeter-servers-") as name:
+            folder = Path(name)
+            folder.chmod(0o777)
+            program, page = (Path(shutil.copy(file, folder)) for file in (HERE / "model_server.py", FIXTURES / "vllm.prom"))
+            with servers(folder, f"plain:{page}", program=program, user=4711) as (port,):
+                file = config(folder, enabled=True, ports=[str(port)])
+                alone = ["setpriv", "--bounding-set=-all,+sys_ptrace"]
+                with Daemon(f"--config.file={file}") as daemon, Program(NAME, daemon, file, wrap=alone) as program:
+                    wait_until(lambda: program.page().one("ml_server_info", server="vllm", port=str(port), gpu="1"), "the server is known", 30)
 
     def test_rejects_what_is_no_port_and_no_page(self) -> None:
         with tempfile.TemporaryDirectory(prefix="gpumeter-servers-") as name:

@@ -13,21 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness import TEXT, Daemon, Page, free_port, key, promtool_findings, text_page, wait_until
+from harness import CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, TEXT, Daemon, Page, free_port, key, may_give, promtool_findings, text_page, wait_until
 
 UNIT = {"kind": "systemd_unit", "workload": "train.service"}
 CONTAINER_ID = "0123456789abcdef" * 4
 CONTAINER = {"kind": "container", "workload": CONTAINER_ID}
 NOBODY = {"kind": "unattributed", "workload": "unattributed"}
 GROUPS = {"unit": "/system.slice/train.service", "container": f"/system.slice/docker-{CONTAINER_ID}.scope"}
-
-
-CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE = 1 << 2, 1 << 19  # linux/capability.h
-
-
-def may_give(capabilities: int) -> bool:
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("CapEff:")[2].split()[0], 16) & capabilities == capabilities
 
 
 class Machine:

@@ -14,7 +14,7 @@ from workloads_test import machine as processes  # noqa: E402
 
 EIGHT = "include: h100_8.yaml\n"
 OTHERS = tuple("0124567")
-# On a busy machine eight GPUs are read after many seconds, and a loss of few is not seen.
+# On a busy machine eight GPUs are read after many seconds, and what lasts for a few is not seen.
 LOST = EIGHT + """
 change: {3: {lost: {from: 12, until: 20}}}
 events: [{at: 11.8, device: 3, type: xid, data: 79}]
@@ -34,7 +34,7 @@ events:
 hang: {function: nvmlEventSetWait_v3, after: 10, for: forever}
 """
 DRIVER = EIGHT + """
-errors: {all: {steps: [[0, {error: driver_not_loaded}], [2, ok], [7, {error: unknown}], [7.5, {error: driver_not_loaded}], [10, ok]]}}
+errors: {all: {steps: [[0, {error: driver_not_loaded}], [2, ok], [12, {error: unknown}], [12.5, {error: driver_not_loaded}], [20, ok]]}}
 """
 # GPU instance 7 is recreated with another size.
 MIG = """

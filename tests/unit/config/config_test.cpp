@@ -367,8 +367,8 @@ TEST(Load, NamesWrongTypes) {
 
 TEST(Load, NamesBadValues) {
   const char* const kAddress =
-      "g.yaml:1: web.listen: must be host:port, such as localhost:10478, [::1]:10478 or :10478, or "
-      "unix:/path, not ";
+      "g.yaml:1: web.listen: must be host:port, such as localhost:10478, [::1]:10478 or :10478, "
+      "unix:/path or vsock:CID:PORT, not ";
   for (const char* bad : {"10478", "::1:10478", "[::1]", ":", ":65536", "a b:1", "http://x:1", "x:1x", "[]:1",
                           "300.1.1.1:1", "1.2.3:1"}) {
     EXPECT_EQ(problems("web: {listen: ['" + std::string(bad) + "']}"),

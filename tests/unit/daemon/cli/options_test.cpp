@@ -165,8 +165,8 @@ TEST(Options, NameBadValues) {
             refusal("--log.level: must be debug, info, warn or error, not \"loud\""));
   EXPECT_EQ(
       end_of({"--web.listen-address=10478"}),
-      refusal("--web.listen-address: must be host:port, such as localhost:10478, [::1]:10478 or :10478, or "
-              "unix:/path, not \"10478\""));
+      refusal("--web.listen-address: must be host:port, such as localhost:10478, [::1]:10478 or :10478, "
+              "unix:/path or vsock:CID:PORT, not \"10478\""));
   EXPECT_EQ(end_of({"--once", "--list-devices"}), refusal("--once and --list-devices cannot be combined"));
   EXPECT_EQ(end_of({"--simulate=2"}, std::span(kCollectors).first(1)),
             refusal("--simulate requires the simulated collector, which this gpumeter was built without"));

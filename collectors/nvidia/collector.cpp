@@ -48,8 +48,9 @@ Bus look_at_bus(const std::string& sysfs_root, pci::Scan& scan) {
 
 class NvidiaCollector final : public Collector, public WatchesEvents, public ReportsSources {
  public:
-  NvidiaCollector(const CollectorContext& context, NvidiaOptions options)
+  NvidiaCollector(const CollectorContext& context, NvidiaOptions options, std::shared_ptr<Dcgm> dcgm)
       : sysfs_root_(context.sysfs_root),
+        dcgm_(std::move(dcgm)),
         options_(std::move(options)),
         clock_(*context.clock),
         scan_("find-nvidia-pci", *context.clock, pci::read_function, context.hanging) {}
@@ -76,6 +77,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
       if (node != bus.numa_nodes.end()) info.numa_node = node->second;
       info.local_cpus = bus.local_cpus[info.pci_address];
     }
+    if (dcgm_) note_dcgm(found);
     return found;
   }
 
@@ -104,6 +106,13 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
   }
 
  private:
+  // The GPUs ask DCGM for values after the first discovery, so the second one follows soon.
+  void note_dcgm(Discovery& found) {
+    found.is_incomplete = !std::exchange(has_discovered_, true);
+    const std::string trouble = dcgm_->trouble();
+    if (!trouble.empty()) found.notes.push_back("collectors.nvidia.dcgm: " + trouble);
+  }
+
   // A dead session is released here, by the lanes at their next pass, and by the event thread. The last
   // release ends it.
   Result<std::shared_ptr<NvmlSession>> present_session() {
@@ -149,9 +158,11 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
   }
 
   const std::string sysfs_root_;
+  const std::shared_ptr<Dcgm> dcgm_;  // null: off
   const NvidiaOptions options_;
   const Clock& clock_;
-  pci::Scan scan_;  // used by discover()
+  pci::Scan scan_;               // used by discover()
+  bool has_discovered_ = false;  // likewise
   Mutex mutex_;
   std::shared_ptr<NvmlSession> session_ GPUMETER_GUARDED_BY(mutex_);
 };
@@ -160,14 +171,24 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
 
 std::optional<OptionProblem> check_nvidia(const CollectorContext& context) {
   const std::string links = option(context, kNvidiaOptions[1]);
-  if (links == "sum" || links == "each") return std::nullopt;
-  return OptionProblem{"links", 0, "must be sum or each, not \"" + links + '"'};
+  if (links != "sum" && links != "each")
+    return OptionProblem{"links", 0, "must be sum or each, not \"" + links + '"'};
+  const std::string dcgm = option(context, kNvidiaOptions[2]);
+  const bool is_path = dcgm.starts_with("unix:/");
+  if (!dcgm.empty() && (is_path || dcgm.find('/') == std::string::npos)) return std::nullopt;
+  return OptionProblem{"dcgm", 0, "must be off, on, HOST, HOST:PORT or unix:/PATH, not \"" + dcgm + '"'};
 }
 
 Result<std::unique_ptr<Collector>> open_nvidia(const CollectorContext& context) {
   NvidiaOptions options{option(context, kNvidiaOptions[0]), option(context, kNvidiaOptions[1]) == "each",
                         context.procfs_root, context.events};
-  return std::unique_ptr<Collector>(std::make_unique<NvidiaCollector>(context, std::move(options)));
+  const std::string address = option(context, kNvidiaOptions[2]);
+  std::shared_ptr<Dcgm> dcgm;
+  if (address != "off")
+    dcgm = std::make_shared<Dcgm>(address == "on" ? "127.0.0.1" : address, *context.clock, context.hanging);
+  options.dcgm = dcgm;
+  return std::unique_ptr<Collector>(
+      std::make_unique<NvidiaCollector>(context, std::move(options), std::move(dcgm)));
 }
 
 }  // namespace gpumeter::nvidia

@@ -21,6 +21,10 @@ inline constexpr CollectorOption kNvidiaOptions[] = {
     {"links", CollectorOption::Kind::text, "sum",
      "NVLink series. sum: totals of all links of a GPU, and state, speed and errors of the links that have "
      "something to say, at most the worst 4; each: a set per link."},
+    {"dcgm", CollectorOption::Kind::text, "off",
+     "Profiling counters of GPUs before Hopper, by DCGM's library and a host engine (nv-hostengine) that "
+     "runs. While they are counted, no profiler of a job can use the GPUs. on: the engine at 127.0.0.1; "
+     "HOST:PORT or unix:PATH: another one; off: none."},
 };
 
 std::optional<OptionProblem> check_nvidia(const CollectorContext& context);

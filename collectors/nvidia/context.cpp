@@ -39,6 +39,8 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
   unsettled_.open();
   NvmlTarget& target = targets_.emplace_back(*gpu);
   target.gpm.open(target.caller, std::nullopt);
+  const std::shared_ptr<Dcgm> dcgm = options_.dcgm.lock();
+  if (dcgm && !dcgm_ && target.gpm.opened() == ReadStatus::unsupported) dcgm_ = dcgm->gpu(info.uuid);
   open_partitions();
   find_constants(info.driver_version);
   find_unified_memory(info);
@@ -59,6 +61,7 @@ Result<Done> NvidiaContext::open(const DeviceInfo& info) {
 void NvidiaContext::close() noexcept {
   stop_listening();
   close_sources();
+  dcgm_.reset();
   cycle_unit_ = 0;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collectors/api/collector.hpp"
+#include "collectors/nvidia/dcgm.hpp"
 #include "collectors/nvidia/events.hpp"
 #include "collectors/nvidia/identity.hpp"
 #include "collectors/nvidia/links.hpp"
@@ -123,6 +124,7 @@ struct NvidiaOptions {
   bool each_link = false;  ///< series of each NVLink, in addition to the sums and those of the worst
   std::string procfs{};    ///< "/proc", for the host's memory if the GPU has none of its own
   std::shared_ptr<EventLedger> ledger{};  ///< of the events of all sources; null: none
+  std::weak_ptr<Dcgm> dcgm{};             ///< for GPUs without performance metrics of NVML; the collector's
 };
 
 /// One open GPU: NVML's handles, and the results of this pass. Readers (readers/) hold references to it and
@@ -189,6 +191,8 @@ class NvidiaContext {
   NvLinks& links() noexcept { return links_; }
   /// Whether every link has all series.
   bool has_each_link() const noexcept { return options_.each_link; }
+  /// DCGM's values of the GPU; null: it is off, or NVML has performance metrics.
+  const DcgmGpu* dcgm() const noexcept { return dcgm_.get(); }
   const DeviceEvents& events() const noexcept { return *events_; }
   struct OpenedBuffer {
     std::shared_ptr<SampleBuffer>
@@ -255,6 +259,7 @@ class NvidiaContext {
   bool was_divided_anew_ = false;
   std::uint64_t mig_changes_ = 0;  // events of a changed division that were handled
   std::optional<HostMemoryFile> unified_memory_;
+  std::shared_ptr<DcgmGpu> dcgm_;
   std::vector<Label> platform_;     // labels of gpu_platform_info; empty: unknown
   std::vector<Label> inventory_;    // likewise of gpu_inventory_info
   std::deque<NvmlTarget> targets_;  // the GPU, then its MIG instances

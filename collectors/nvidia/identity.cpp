@@ -310,7 +310,7 @@ constexpr Source kSources[] = {
     {"throttle counters", "NVML_FI_DEV_PERF_POLICY_POWER", throttle_counters,
      "otherwise the reasons are integrated"},
     {"performance metrics", "nvmlGpmQueryDeviceSupport", performance_metrics,
-     "Hopper and newer, from driver 520"},
+     "Hopper and newer, from driver 520; before, by collectors.nvidia.dcgm"},
     {"memory errors", "nvmlDeviceGetEccMode", ecc, "only on boards with ECC memory, if ECC is enabled"},
     {"events", "nvmlDeviceGetSupportedEventTypes", events, "without them no XID is counted"},
 };

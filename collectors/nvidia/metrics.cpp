@@ -571,6 +571,7 @@ std::vector<Row> rows_with_links() {
   std::ranges::copy(setting_rows(), std::back_inserter(rows));
   std::ranges::copy(power_sensor_rows(), std::back_inserter(rows));
   std::ranges::copy(cycle_rows(), std::back_inserter(rows));
+  std::ranges::copy(profiled_rows(), std::back_inserter(rows));
   for (const LinkRow make_row : kLinkRows) {
     for (unsigned link = 0; link < nvml::kMostLinks; ++link) rows.push_back(make_row(link, kLinkNames[link]));
   }

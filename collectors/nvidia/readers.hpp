@@ -321,6 +321,9 @@ Reader confidential(NvidiaContext& context, const ReadSource& source);
 /// 1 while the protection of several confidential GPUs is in this mode (nvml::MultiGpuMode).
 Reader multi_gpu(NvidiaContext& context, const ReadSource& source);
 
+/// Rows of the profiling counters of DCGM (dcgm.cpp).
+std::span<const Row> profiled_rows() noexcept;
+
 /// Rows of what the driver is set to, and of sessions of the video engines (inventory.cpp).
 std::span<const Row> setting_rows() noexcept;
 

@@ -6,6 +6,7 @@ namespace gpumeter::places {
 
 constinit const char* const kFakeNvml = GPUMETER_FAKE_NVML;
 constinit const char* const kFakeBlasFolder = GPUMETER_FAKE_BLAS;
+constinit const char* const kFakeDcgm = GPUMETER_FAKE_DCGM;
 
 std::string in_tests(const std::string& path) { return GPUMETER_TESTS_DIR "/" + path; }
 

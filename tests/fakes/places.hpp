@@ -8,6 +8,7 @@ namespace gpumeter::places {
 /// every clone, and a compiler's cache has them.
 extern const char* const kFakeNvml;        ///< the library
 extern const char* const kFakeBlasFolder;  ///< of libcublas and librocblas
+extern const char* const kFakeDcgm;        ///< the library
 
 /// A file of the folder `tests`.
 std::string in_tests(const std::string& path);

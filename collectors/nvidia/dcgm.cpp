@@ -63,13 +63,13 @@ bool DcgmGpu::take(std::span<const FieldValue> values, Nanoseconds now) noexcept
 std::shared_ptr<DcgmGpu> DcgmClient::gpu(const std::string& uuid) {
   auto fresh = std::make_shared<DcgmGpu>(uuid);
   MutexLock lock(mutex_);
+  std::erase_if(gpus_, [](const auto& gpu) { return gpu.expired(); });
   gpus_.push_back(fresh);
   return fresh;
 }
 
 std::vector<std::shared_ptr<DcgmGpu>> DcgmClient::held() {
   MutexLock lock(mutex_);
-  std::erase_if(gpus_, [](const auto& gpu) { return gpu.expired(); });
   std::vector<std::shared_ptr<DcgmGpu>> all;
   for (const auto& gpu : gpus_) {
     if (auto alive = gpu.lock()) all.push_back(std::move(alive));

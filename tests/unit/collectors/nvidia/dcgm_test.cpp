@@ -196,7 +196,7 @@ TEST_F(DcgmTest, AHangingLibraryHoldsOnlyItsThreadAndHasNoSecondOne) {
     Dcgm dcgm("127.0.0.1", clock, hanging, {places::kFakeDcgm});
     const auto gpu = dcgm.gpu("GPU-a100");
     while (log().find("hangs") == std::string::npos) std::this_thread::yield();
-    clock.advance(std::chrono::seconds(10));
+    clock.advance(std::chrono::seconds(11));
     EXPECT_EQ(dcgm.trouble(), "DCGM's library does not answer");
     EXPECT_EQ(values(*gpu), "");
   }

@@ -189,13 +189,16 @@ TEST_F(DcgmTest, AHangingLibraryHoldsOnlyItsThreadAndHasNoSecondOne) {
   FakeClock clock;
   const auto hanging = std::make_shared<HangingCalls>();
   {
-    std::jthread time([&] {  // passes while the destructor waits
-      while (!hanging->contains("nvidia-dcgm")) std::this_thread::yield();
-      clock.advance(std::chrono::seconds(2));
+    std::jthread time([&](const std::stop_token& over) {  // passes while the destructor waits
+      for (; !over.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+        if (hanging->contains("nvidia-dcgm")) clock.advance(std::chrono::seconds(2));
+      }
     });
     Dcgm dcgm("127.0.0.1", clock, hanging, {places::kFakeDcgm});
     const auto gpu = dcgm.gpu("GPU-a100");
-    while (log().find("hangs") == std::string::npos) std::this_thread::yield();
+    while (log().find("hangs") == std::string::npos) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     clock.advance(std::chrono::seconds(11));
     EXPECT_EQ(dcgm.trouble(), "DCGM's library does not answer");
     EXPECT_EQ(values(*gpu), "");
@@ -206,7 +209,7 @@ TEST_F(DcgmTest, AHangingLibraryHoldsOnlyItsThreadAndHasNoSecondOne) {
     EXPECT_EQ(after.trouble(), "a call of DCGM's library that hung before the reload has not returned");
   }
   tell("");
-  while (hanging->contains("nvidia-dcgm")) std::this_thread::yield();
+  while (hanging->contains("nvidia-dcgm")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 TEST_F(DcgmTest, AGpuWithPerformanceMetricsOfNvmlIsNotWatched) {

@@ -30,6 +30,17 @@ bool has_number(const FieldValue& value) noexcept {
   return value.status == kOk && value.type == 'd' && value.real < kBlank;  // false for NaN
 }
 
+/// Returns the name of a function that the library lacks, or null.
+const char* resolve(const DynamicLibrary& library, Functions& functions) {
+  const char* missing = nullptr;
+#define GPUMETER_DCGM_RESOLVE(type, name, arguments)                 \
+  functions.name = library.symbol<decltype(Functions::name)>(#name); \
+  if (functions.name == nullptr) missing = #name;
+  GPUMETER_DCGM_FUNCTIONS(GPUMETER_DCGM_RESOLVE)
+#undef GPUMETER_DCGM_RESOLVE
+  return missing;
+}
+
 }  // namespace
 
 Sample DcgmGpu::read(std::size_t place, Nanoseconds now) const noexcept {
@@ -105,12 +116,7 @@ Result<Done> DcgmClient::load() {
     reasons += (reasons.empty() ? "" : "; ") + opened.error().message();
   }
   if (!library_) return Error(reasons + ". Install the library of NVIDIA's DCGM, or set the key to off");
-  const char* missing = nullptr;
-#define GPUMETER_DCGM_RESOLVE(type, name, arguments)          \
-  dcgm_.name = library_->symbol<decltype(dcgm_.name)>(#name); \
-  if (dcgm_.name == nullptr) missing = #name;
-  GPUMETER_DCGM_FUNCTIONS(GPUMETER_DCGM_RESOLVE)
-#undef GPUMETER_DCGM_RESOLVE
+  const char* const missing = resolve(*library_, dcgm_);
   if (missing == nullptr) return Done{};
   library_.reset();
   return Error("DCGM's library has no " + std::string(missing) + ": versions 3 and 4 are supported");

@@ -83,13 +83,13 @@ inline constexpr std::array<std::uint16_t, 11> kFields = {1001, 1002, 1003, 1004
   X(int, dcgmEntitiesGetLatestValues,                                               \
     (Handle, Entity*, unsigned, std::uint16_t*, unsigned, unsigned, FieldValue*))   \
   X(const char*, errorString, (int))
-// NOLINTEND(bugprone-macro-parentheses)
 
 struct Functions {
 #define GPUMETER_DCGM_MEMBER(type, name, arguments) type(*name) arguments = nullptr;
   GPUMETER_DCGM_FUNCTIONS(GPUMETER_DCGM_MEMBER)
 #undef GPUMETER_DCGM_MEMBER
 };
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace dcgm
 

@@ -40,10 +40,12 @@ class DcgmTest : public testing::Test {
     std::string text;
     for (std::size_t i = 0; i < dcgm::kFields.size(); ++i) {
       const Sample sample = gpu.read(i, now_);
-      if (sample.status == ReadStatus::ok)
+      if (sample.status == ReadStatus::ok) {
         text += (text.empty() ? "" : ", ") + std::to_string(dcgm::kFields[i]) + " " +
                 std::to_string(sample.value).substr(0, 4);
-      if (sample.status != ReadStatus::ok) EXPECT_EQ(sample.status, ReadStatus::unsupported);
+      } else {
+        EXPECT_EQ(sample.status, ReadStatus::unsupported);
+      }
     }
     return text;
   }

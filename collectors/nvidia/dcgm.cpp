@@ -253,6 +253,7 @@ Dcgm::~Dcgm() {
 
 std::shared_ptr<DcgmGpu> Dcgm::gpu(const std::string& uuid) {
   MutexLock lock(mutex_);
+  std::shared_ptr<DcgmGpu> one = client_->gpu(uuid);  // before the thread, whose first turn finds it
   if (!is_started_) {
     const Result<Done> started =
         hanging_->contains(kHangKey)
@@ -267,7 +268,7 @@ std::shared_ptr<DcgmGpu> Dcgm::gpu(const std::string& uuid) {
     is_started_ = static_cast<bool>(started);
     refused_ = started ? "" : started.error().message();
   }
-  return client_->gpu(uuid);
+  return one;
 }
 
 std::string Dcgm::trouble() const {

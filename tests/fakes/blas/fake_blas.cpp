@@ -47,13 +47,38 @@ int elapsed(float* milliseconds, void* first, void* second) {
   return 0;
 }
 
-double value(Element element, const void* memory, std::size_t place) {
-  const std::vector<double> one{1};
-  return times({static_cast<const std::byte*>(memory) + place * size_of(element), element, 1, 1, 1}, one)[0];
+template <class T>
+T read(const void* memory) {
+  T value;
+  std::memcpy(&value, memory, sizeof value);
+  return value;
+}
+float value(Element element, const void* memory) {
+  switch (element) {
+    case Element::fp64:
+      return static_cast<float>(read<double>(memory));  // the benchmark's values are exact in every type
+    case Element::fp32:
+      return read<float>(memory);
+    case Element::fp16:
+      return from_half(read<std::uint16_t>(memory));
+    case Element::bf16:
+      return from_bfloat(read<std::uint16_t>(memory));
+    case Element::int8:
+      return read<std::int8_t>(memory);
+    case Element::int32:
+      return static_cast<float>(read<std::int32_t>(memory));
+    case Element::e4m3:
+      return from_fp8(Fp8::e4m3, read<std::uint8_t>(memory));
+    case Element::e4m3_fnuz:
+      return from_fp8(Fp8::e4m3_fnuz, read<std::uint8_t>(memory));
+  }
+  return 0;
 }
 std::vector<float> plain(Element element, const void* memory, std::size_t count) {
   std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(value(element, memory, i));
+  const std::size_t size = size_of(element);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = value(element, static_cast<const std::byte*>(memory) + i * size);
   return values;
 }
 

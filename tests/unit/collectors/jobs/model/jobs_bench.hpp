@@ -40,11 +40,12 @@ struct PageLine {
   }
 };
 
-/// The series of all runs: run by run, with the start first.
-inline std::vector<PageLine> lines_of(const Store& store) {
+/// The series of all runs: run by run, with the start first. If families are named, only theirs.
+inline std::vector<PageLine> lines_of(const Store& store, const std::set<std::string_view>& families = {}) {
   std::vector<PageLine> lines;
   store.walk([&](const Family& family) {
-    if (!family.descriptor().name.starts_with("ml_")) return;
+    const std::string_view name = family.descriptor().name;
+    if (!name.starts_with("ml_") || (!families.empty() && !families.contains(name))) return;
     family.for_each([&](const Series& series) {
       PageLine& line = lines.emplace_back();
       line.family = family.descriptor().name;
@@ -55,8 +56,9 @@ inline std::vector<PageLine> lines_of(const Store& store) {
   });
   const auto place = [](const PageLine& line) {
     const std::string_view kFirst[] = {"ml_run_start_timestamp_seconds", "ml_run_stop_timestamp_seconds"};
-    return std::tuple(line.user() == "_other", line.user(), line.run() == "_other", line.run(),
-                      std::find(std::begin(kFirst), std::end(kFirst), line.family) - std::begin(kFirst));
+    using Place = std::tuple<bool, const std::string&, bool, const std::string&, std::ptrdiff_t>;
+    return Place(line.user() == "_other", line.user(), line.run() == "_other", line.run(),
+                 std::find(std::begin(kFirst), std::end(kFirst), line.family) - std::begin(kFirst));
   };
   std::ranges::stable_sort(lines, {}, place);
   return lines;
@@ -122,16 +124,14 @@ class JobsBench {
     model.tick(now);
     source_.commit(now.elapsed);
   }
-  std::vector<PageLine> lines() {
+  std::vector<PageLine> lines(const std::set<std::string_view>& families = {}) {
     tick();
-    return lines_of(store);
+    return lines_of(store, families);
   }
   /// Returns the lines of the page. If families are named, returns only theirs.
   PageText page(const std::set<std::string_view>& families = {}) {
     PageText text;
-    for (const PageLine& line : lines()) {
-      if (families.empty() || families.contains(line.family)) text += line.shown() + '\n';
-    }
+    for (const PageLine& line : lines(families)) text += line.shown() + '\n';
     return text;
   }
   /// Returns "reason=count" for each reason with a count.

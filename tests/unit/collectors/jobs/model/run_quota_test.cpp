@@ -15,8 +15,8 @@ constexpr Limits kUnhurried{.lines_per_second = 1'000'000'000};
 /// The sum over one user, or over all users if none is named.
 double sum_of(JobsBench& jobs, std::string_view family, std::string_view user = {}) {
   double sum = 0;
-  for (const PageLine& line : jobs.lines()) {
-    if (line.family == family && (user.empty() || line.user() == user)) sum += line.value;
+  for (const PageLine& line : jobs.lines({family})) {
+    if (user.empty() || line.user() == user) sum += line.value;
   }
   return sum;
 }

@@ -59,15 +59,13 @@ std::size_t SeriesPlan::add(std::vector<SeriesSpec> series) {
 }
 
 bool SeriesPlan::has(const MetricDescriptor& family, const LabelSet& labels) const {
-  const auto same = [&](const Key& other) {
-    return other.family == &family && other.labels == labels && other.partition == partition_;
-  };
-  return std::any_of(keys_.begin(), keys_.end(), same);
+  const auto known = planned_.find({&family, partition_});
+  return known != planned_.end() && std::ranges::find(known->second, labels) != known->second.end();
 }
 
 std::optional<std::size_t> SeriesPlan::add(const MetricDescriptor& family, const LabelSet& labels) {
   if (has(family, labels)) return std::nullopt;
-  keys_.push_back({&family, labels, partition_});
+  planned_[{&family, partition_}].push_back(labels);
   series_.push_back({&family, with_partition(partition_, labels.labels())});
   return series_.size() - 1;
 }

@@ -48,13 +48,9 @@ class SeriesPlan {
   const std::vector<std::size_t>& constants() const noexcept { return constants_; }
 
  private:
-  struct Key {
-    const MetricDescriptor* family;
-    LabelSet labels;
-    std::string partition;  // empty: the whole device
-  };
+  using Place = std::pair<const MetricDescriptor*, std::string>;  // of a partition; empty: the whole device
   std::vector<SeriesSpec> series_;
-  std::vector<Key> keys_;
+  std::map<Place, std::vector<LabelSet>> planned_;
   std::map<std::string, std::size_t> sources_;  // by quantity
   std::vector<std::size_t> constants_;
   std::string partition_;

@@ -108,7 +108,7 @@ class NvidiaCollector final : public Collector, public WatchesEvents, public Rep
  private:
   // The GPUs ask DCGM for values after the first discovery, so the second one follows soon.
   void note_dcgm(Discovery& found) {
-    found.is_incomplete = !std::exchange(has_discovered_, true);
+    if (!std::exchange(has_discovered_, true)) found.is_incomplete = true;
     const std::string trouble = dcgm_->trouble();
     if (!trouble.empty()) found.notes.push_back("collectors.nvidia.dcgm: " + trouble);
   }
@@ -174,8 +174,8 @@ std::optional<OptionProblem> check_nvidia(const CollectorContext& context) {
   if (links != "sum" && links != "each")
     return OptionProblem{"links", 0, "must be sum or each, not \"" + links + '"'};
   const std::string dcgm = option(context, kNvidiaOptions[2]);
-  const bool is_path = dcgm.starts_with("unix:/");
-  if (!dcgm.empty() && (is_path || dcgm.find('/') == std::string::npos)) return std::nullopt;
+  const bool is_host = !dcgm.empty() && dcgm.find('/') == std::string::npos && !dcgm.starts_with("unix:");
+  if (is_host || dcgm.starts_with("unix:/")) return std::nullopt;
   return OptionProblem{"dcgm", 0, "must be off, on, HOST, HOST:PORT or unix:/PATH, not \"" + dcgm + '"'};
 }
 

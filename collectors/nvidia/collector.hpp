@@ -24,7 +24,7 @@ inline constexpr CollectorOption kNvidiaOptions[] = {
     {"dcgm", CollectorOption::Kind::text, "off",
      "Profiling counters of GPUs before Hopper, by DCGM's library and a host engine (nv-hostengine) that "
      "runs. While they are counted, no profiler of a job can use the GPUs. on: the engine at 127.0.0.1; "
-     "HOST:PORT or unix:PATH: another one; off: none."},
+     "HOST:PORT or unix:/PATH: another one; off: none."},
 };
 
 std::optional<OptionProblem> check_nvidia(const CollectorContext& context);

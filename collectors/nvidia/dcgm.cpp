@@ -57,7 +57,8 @@ bool DcgmGpu::take(std::span<const FieldValue> values, Nanoseconds now) noexcept
   for (const FieldValue& value : values) {
     const auto* const field = std::ranges::find(kFields, value.field);
     if (field == kFields.end()) continue;
-    Latest& latest = latest_[static_cast<std::size_t>(field - kFields.begin())];
+    const auto place = static_cast<std::size_t>(field - kFields.begin());
+    Latest& latest = latest_[place];
     const std::int64_t before = std::exchange(latest.time, value.time);
     if (!has_number(value)) {
       latest.taken = 0;
@@ -65,8 +66,7 @@ bool DcgmGpu::take(std::span<const FieldValue> values, Nanoseconds now) noexcept
       latest.value = value.real;
       latest.taken = now.count();
     }
-    has_any =
-        has_any || read(static_cast<std::size_t>(&latest - latest_.data()), now).status == ReadStatus::ok;
+    has_any = has_any || read(place, now).status == ReadStatus::ok;
   }
   return has_any;
 }

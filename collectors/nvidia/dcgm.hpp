@@ -115,10 +115,10 @@ class DcgmGpu {
   std::array<Latest, dcgm::kFields.size()> latest_;
 };
 
-/// The conversation with the host engine. DCGM's thread, where nothing else is said.
+/// The conversation with the host engine. DCGM's thread calls it, except for what any thread may call.
 class DcgmClient {
  public:
-  /// `address`: HOST, HOST:PORT or unix:PATH. `libraries`: file names for the loader, the preferred first.
+  /// `address`: HOST, HOST:PORT or unix:/PATH. `libraries`: file names for the loader, the preferred first.
   DcgmClient(std::string address, std::vector<std::string> libraries)
       : address_(std::move(address)), libraries_(std::move(libraries)) {}
   DcgmClient(const DcgmClient&) = delete;

@@ -3,10 +3,14 @@
 // DcgmFieldGroup.cpp of DCGM 3.3 and 4.7; blank values while profiling is paused as in its test_prof.py
 // (test_dcgm_prof_pause_resume_values).
 //
-// GPU-...: the engine has this GPU, with the ids 3, 4 and so on    down: no engine; connections are void
-// paused: blank values     still: values keep their time           hang: the next call returns when the word
-// is gone single: refuses to count several fields together                 lacks-ID: refuses this field none:
-// refuses all
+// - GPU-...: the engine has this GPU, with the ids 3, 4 and so on.
+// - down: there is no engine, and connections are void.
+// - paused: values are blank.
+// - still: values keep their time.
+// - hang: the next call returns when the word is gone.
+// - single: the engine refuses to count several fields together.
+// - lacks-ID: it refuses this field.
+// - none: it refuses all fields.
 //
 // Field ID has the value (ID - 1000) / 100.
 #include <chrono>

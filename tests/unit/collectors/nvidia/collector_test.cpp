@@ -209,5 +209,17 @@ TEST_F(Discovering, OnlyTwoWordsAreRightForLinks) {
   EXPECT_EQ(checked("all")->text, "must be sum or each, not \"all\"");
 }
 
+TEST_F(Discovering, AnAddressOfDcgmIsAHostOrAnAbsolutePath) {
+  const auto checked = [&](const std::string& address) {
+    return check_nvidia({"/sys", "/proc", &clock_, {{"links", {"sum"}}, {"dcgm", {address}}}});
+  };
+  for (const char* good : {"off", "on", "gpu1", "gpu1:5555", "unix:/run/engine"})
+    EXPECT_FALSE(checked(good)) << good;
+  for (const std::string bad : {"", "unix:engine", "unix:", "/run/engine"}) {
+    EXPECT_EQ(checked(bad)->key, "dcgm");
+    EXPECT_EQ(checked(bad)->text, "must be off, on, HOST, HOST:PORT or unix:/PATH, not \"" + bad + "\"");
+  }
+}
+
 }  // namespace
 }  // namespace gpumeter::nvidia

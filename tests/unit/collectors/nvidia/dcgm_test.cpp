@@ -151,7 +151,7 @@ TEST_F(DcgmTest, ARefusedGpuDoesNotAffectOthers) {
   client_.close();
 }
 
-// Nothing is counted that nobody reads, and a profiler may then use the counters.
+// A profiler may use the counters as soon as nobody reads them.
 TEST_F(DcgmTest, WithoutAGpuTheConnectionEnds) {
   tell("");
   auto gpu = client_.gpu("GPU-a100");

@@ -44,11 +44,11 @@ struct PageLine {
 inline std::vector<PageLine> lines_of(const Store& store, const std::set<std::string_view>& families = {}) {
   std::vector<PageLine> lines;
   store.walk([&](const Family& family) {
-    const std::string_view name = family.descriptor().name;
-    if (!name.starts_with("ml_") || (!families.empty() && !families.contains(name))) return;
+    const std::string_view title = family.descriptor().name;
+    if (!title.starts_with("ml_") || (!families.empty() && !families.contains(title))) return;
     family.for_each([&](const Series& series) {
       PageLine& line = lines.emplace_back();
-      line.family = family.descriptor().name;
+      line.family = title;
       line.suffix = suffix_of(series.part());
       for (const auto& [name, value] : series.labels().pairs()) line.labels.emplace_back(name, value);
       line.value = series.value();

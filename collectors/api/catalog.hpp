@@ -230,9 +230,9 @@ inline constexpr auto process_busy_seconds = counter("gpu_process_busy_seconds_t
 // The host of the devices
 inline constexpr auto host_pressure_seconds = counter("gpu_host_pressure_seconds_total", "seconds", "Time in which tasks of the host waited for a resource (memory or io), in seconds. waiting=some: at least one task; full: all tasks at once. From /proc/pressure.");
 inline constexpr auto machine_power = gauge("machine_power_watts", "watts", "Power of a part of the machine in watts, from the first readable source, so that the sum counts nothing twice. domain=cpu: a processor package, with the GPU in it if it has one; memory: its DRAM; socket: both. Of a source that counts energy, the mean since the reading before.", kFullPageOnly);
-inline constexpr auto machine_energy = counter("machine_energy_joules_total", "joules", "Energy of the parts of machine_power_watts in joules since gpumeter's start. source=powercap or cray: counted by the hardware; acpi or hsmp: integrated by gpumeter.", kFullPageOnly);
+inline constexpr auto machine_energy = counter("machine_energy_joules_total", "joules", "Energy of the parts of machine_power_watts in joules, counted while gpumeter runs. source=powercap or cray: counted by the hardware; acpi or hsmp: integrated by gpumeter.", kFullPageOnly);
 inline constexpr auto machine_rail_power = gauge("machine_power_rail_watts", "watts", "Power of another sensor of the machine in watts, by source and rail: parts of a package, modules and nodes with their GPUs, power supplies. They overlap: do not add rails, and add none to machine_power_watts or gpu_power_watts.", kFullPageOnly);
-inline constexpr auto machine_rail_energy = counter("machine_rail_energy_joules_total", "joules", "Energy of the rails of machine_power_rail_watts in joules since gpumeter's start.", kFullPageOnly);
+inline constexpr auto machine_rail_energy = counter("machine_rail_energy_joules_total", "joules", "Energy of the rails of machine_power_rail_watts in joules, counted while gpumeter runs.", kFullPageOnly);
 
 // Jobs, each with `run` and `user`. A device's series never has these labels.
 inline constexpr auto ml_steps = counter("ml_steps_total", "", "Completed steps, summed over the run's processes, by split.");

@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/records.hpp"
 #include "base/text.hpp"
 #include "collectors/api/catalog.hpp"
 #include "collectors/api/machine.hpp"
@@ -42,6 +42,8 @@ constexpr Nanoseconds kEvery = std::chrono::seconds(5);
 /// kW uses a quarter of the shortest range that is known, 65.5 kJ, in this time.
 constexpr Nanoseconds kLongestGap = std::chrono::seconds(15);
 constexpr double kMostOfRange = 0.25;
+/// Until all workloads that an earlier process knew have been found again.
+constexpr Nanoseconds kLongestStart = std::chrono::minutes(1);
 
 /// Who reports a part of the machine, in the order of preference: counters of energy before powers.
 enum class Origin : std::uint8_t { powercap, cray, acpi, hsmp, rail };  // rail: no part, see the help
@@ -64,18 +66,28 @@ constexpr Reading kMicrowatts = {Quantity::power, kMicro};
 constexpr double kUnknown = 4294967295e3;
 constexpr Reading kAcpi = {Quantity::power, kMicro, 0, true};
 
+/// The energy of a meter.
+struct Count {
+  std::optional<double> last;  ///< the file's number
+  Nanoseconds at{};            ///< of the last number, by the monotonic clock
+  double joules = 0;           ///< since gpumeter's first reading
+};
+
+template <class Fields>
+void fields(Fields& f, Count& count) {
+  f(count.last, count.at).amounts(count.joules);
+}
+
 /// One file of one sensor.
 struct Meter {
   Origin origin;
   Labels labels;
   sysfs::File file;
   Reading reading;
+  Count count = {};
   ReadStatus status = ReadStatus::unsupported;  ///< of the last turn
-  std::optional<double> last;                   ///< the file's number
-  Nanoseconds at{};                             ///< of the last number
-  std::optional<double> watts;                  ///< of the last turn; of a counter the mean since `at`
+  std::optional<double> watts;                  ///< of the last turn; of a counter the mean since `count.at`
   double added = 0;                             ///< joules of the last turn
-  double joules = 0;                            ///< since the first reading
 
   void turn(Nanoseconds now);
 };
@@ -107,21 +119,19 @@ void Meter::turn(Nanoseconds now) {
   status = read.status == ReadStatus::ok && is_unknown ? ReadStatus::unsupported : read.status;
   const bool is_power = reading.quantity == Quantity::power;
   if (status != ReadStatus::ok) {
-    if (is_power) last.reset();
+    if (is_power) count.last.reset();
     return;
   }
-  const double seconds = std::chrono::duration<double>(now - at).count();
-  const bool goes_on = last && seconds > 0 && now - at <= kLongestGap;
+  const double seconds = std::chrono::duration<double>(now - count.at).count();
+  const bool goes_on = count.last && seconds > 0 && now - count.at <= kLongestGap;
   if (is_power) {
     watts = read.value / reading.divisor;
-    if (goes_on) added = (*last + read.value) / 2 * seconds / reading.divisor;
+    if (goes_on) added = (*count.last + read.value) / 2 * seconds / reading.divisor;
   } else if (goes_on) {
-    added = growth(*last, read.value, reading.range) / reading.divisor;
+    added = growth(*count.last, read.value, reading.range) / reading.divisor;
     watts = added / seconds;
   }
-  joules += added;
-  last = read.value;
-  at = now;
+  count = {read.value, now, count.joules + added};
 }
 
 /// Finds the sensors of a machine. A sensor that a part or rail already has is left out.
@@ -294,7 +304,18 @@ std::optional<double> machine_cpu_seconds(const std::string& procfs) {
   return sum / kTicks;
 }
 
-class Power final : public Part {
+/// The lines of the section.
+constexpr std::string_view kMeter = "meter";
+constexpr std::string_view kWorkload = "workload";
+
+/// The name of a meter in the section.
+std::string name_of(const Labels& labels) {
+  std::string name;
+  for (const auto& [key, value] : labels.pairs()) name.append(key).append("=").append(value).append(" ");
+  return name;
+}
+
+class Power final : public Part, public Keeps {
  public:
   explicit Power(const PartContext& context)
       : settings_(context.settings_of<PowerSettings>()),
@@ -307,20 +328,23 @@ class Power final : public Part {
     look();
     for (Meter& meter : meters_) meter.turn(now);
     const double joules = add_meters();
-    if (settings_.workload_energy) add_workloads(joules);
+    if (settings_.workload_energy) add_workloads(joules, now);
     note_denied();
     series_.commit(now);
     return kEvery;
   }
 
+  std::string save() const override;
+  Result<Done> resume(std::string_view section, bool is_of_this_boot) override;
+
  private:
   void look();
   double add_meters();
-  void add_workloads(double joules);
+  void add_workloads(double joules, Nanoseconds now);
   void note_denied();
 
   struct Share {
-    double cpu_seconds = 0;  ///< of the last turn
+    std::optional<double> cpu_seconds;  ///< of the last turn; none: resumed, and not seen yet
     double joules = 0;
   };
 
@@ -331,7 +355,9 @@ class Power final : public Part {
   SeriesList series_;
   std::vector<std::string> names_;  ///< of the zones and sensors that were looked at
   std::vector<Meter> meters_;
+  std::map<std::string, Count> earlier_;  ///< resumed, of meters that were not found yet
   std::map<workloads::WorkloadId, Share> shares_;
+  std::optional<Nanoseconds> began_;   ///< the first turn with workloads
   std::optional<double> cpu_seconds_;  ///< of the machine, at the last turn
   bool is_denied_ = false;
 };
@@ -347,8 +373,11 @@ void Power::look() {
   const std::vector<Meter> old = std::exchange(meters_, Finder(paths_.sysfs).take());
   for (Meter& meter : meters_) {
     const auto same = std::ranges::find(old, meter.labels, &Meter::labels);
-    if (same == old.end()) continue;
-    std::tie(meter.last, meter.at, meter.joules) = std::tie(same->last, same->at, same->joules);
+    if (same != old.end()) {
+      meter.count = same->count;
+    } else if (const auto earlier = earlier_.extract(name_of(meter.labels))) {
+      meter.count = earlier.mapped();
+    }
   }
 }
 
@@ -367,14 +396,15 @@ double Power::add_meters() {
     if (meter.watts) {
       series_.add(is_rail ? catalog::machine_rail_power : catalog::machine_power, meter.labels, *meter.watts);
     }
-    series_.add(is_rail ? catalog::machine_rail_energy : catalog::machine_energy, meter.labels, meter.joules);
+    series_.add(is_rail ? catalog::machine_rail_energy : catalog::machine_energy, meter.labels,
+                meter.count.joules);
   }
   return joules;
 }
 
 /// The part of a workload is its part of the machine's CPU time. The rest, which includes idle time, belongs
 /// to no workload.
-void Power::add_workloads(double joules) {
+void Power::add_workloads(double joules, Nanoseconds now) {
   const std::optional<double> before = std::exchange(cpu_seconds_, machine_cpu_seconds(paths_.procfs));
   if (machine_.workloads == nullptr || !cpu_seconds_) return;
   const double elapsed = before ? *cpu_seconds_ - *before : 0;
@@ -383,16 +413,50 @@ void Power::add_workloads(double joules) {
     const std::optional<std::string>& group = workload.facts.group.value();
     const auto seconds = group ? cpu_seconds(paths_.sysfs, *group) : std::nullopt;
     if (!seconds) continue;
-    const auto known = shares_.find(workload.id);
-    Share share = known == shares_.end() ? Share{*seconds, 0} : known->second;
-    const double used = std::exchange(share.cpu_seconds, *seconds);
-    if (elapsed > 0) share.joules += joules * std::clamp((*seconds - used) / elapsed, 0.0, 1.0);
+    const auto known = shares_.extract(workload.id);
+    Share share = known ? known.mapped() : Share();
+    const std::optional<double> used = std::exchange(share.cpu_seconds, seconds);
+    if (used && elapsed > 0) share.joules += joules * std::clamp((*seconds - *used) / elapsed, 0.0, 1.0);
     const Labels labels = {{"kind", std::string(to_string(workload.id.kind))},
                            {"workload", workload.id.name}};
     series_.add(catalog::workload_host_energy, labels, share.joules);
     shares.emplace(workload.id, share);
   }
+  if (!began_) began_ = now;
+  const bool may_come = now - *began_ <= kLongestStart;
+  std::erase_if(shares_, [&](const auto& each) { return !may_come || each.second.cpu_seconds; });
+  shares.merge(shares_);
   shares_ = std::move(shares);
+}
+
+std::string Power::save() const {
+  RecordWriter out;
+  for (const auto& [name, count] : earlier_) out.begin(kMeter)(name, count);
+  for (const Meter& meter : meters_) out.begin(kMeter)(name_of(meter.labels), meter.count);
+  for (const auto& [id, share] : shares_) out.begin(kWorkload)(id, share.joules);
+  return out.take();
+}
+
+// The clock and the hardware's counters start again with the machine, and its workloads have ended.
+Result<Done> Power::resume(std::string_view section, bool is_of_this_boot) {
+  RecordReader in(section);
+  std::map<std::string, Count> earlier;
+  std::map<workloads::WorkloadId, Share> shares;
+  while (in.next()) {
+    if (in.kind() == kMeter) {
+      Count& count = earlier[in.take<std::string>()];
+      in(count);
+      if (!is_of_this_boot) count.last.reset();
+    } else {
+      in.check(in.kind() == kWorkload);
+      const auto id = in.take<workloads::WorkloadId>();
+      in.amounts(shares[id].joules);
+    }
+  }
+  if (in.failed()) return Error("the energy of the machine, line " + std::to_string(in.line()));
+  earlier_ = std::move(earlier);
+  if (is_of_this_boot && settings_.workload_energy) shares_ = std::move(shares);
+  return Done{};
 }
 
 // Since Linux 5.10 only root may read energy_uj (CVE-2020-8694).
@@ -417,6 +481,7 @@ constexpr const MetricDescriptor* kFamilies[] = {
 const PartEntry kPower = {.name = "power",
                           .options = &kSection,
                           .families = kFamilies,
+                          .section = "energy",
                           .is_on_single_page = true,
                           .open = open_part<Power>};
 

@@ -22,6 +22,7 @@ PARTS = {  # part: what fails, and the files that it reads in each turn
     "kubernetes": ("getattr:hang", r"^/logs"),
     "pages": ("getattr:hang", r"^/pages"),
     "power": ("hang", r"^/proc/stat$"),
+    "containers": ("getattr:hang", r"^/containers$"),  # asked for each new container
     "environment": ("hang", r"^/proc/\d+/environ$"),  # of each new process
 }
 WITHOUT_FILES = {"health", "history", "workloads", "kernel"}  # they read the store, and a log whose reads never block
@@ -43,16 +44,17 @@ class HungParts(unittest.TestCase):
         self.pids = 100
         self.arrive()
         (folder / "pages/a.prom").write_text("a 1\n")
+        (folder / "containers").write_text("[]")
         (folder / "gpumeter.yaml").write_text(f"collectors: {{nvidia: {{enabled: false}}, simulated: {{enabled: true, devices: 1, processes: ['0={folder}/pids']}}}}\nworkloads: {{environment: [PROJECT]}}\njobs: {{enabled: false}}\nmachine: {{workload_energy: true}}\nallocations: {{slurm: {self.tree.root}/slurm}}\npages: {{folders: [{self.tree.root}/pages]}}\n"
-                                              f"kubernetes: {{enabled: true, pods_socket: '', pod_resources_socket: '', log_path: {self.tree.root}/logs}}\n")
+                                              f"containers: {{sources: [{self.tree.root}/containers]}}\nkubernetes: {{enabled: true, pods_socket: '', pod_resources_socket: '', log_path: {self.tree.root}/logs}}\n")
 
     def arrive(self) -> None:
-        """A workload with a process on the simulated GPU."""
+        """A container with a process on the simulated GPU."""
         self.pids += 1
         own = self.tree.backing / f"proc/{self.pids}"
         own.mkdir()
         (own / "stat").write_text(f"{self.pids} (a) S " + "1 " * 49 + "\n")
-        (own / "cgroup").write_text(f"0::/system.slice/a{self.pids}.service\n")
+        (own / "cgroup").write_text(f"0::/system.slice/docker-{self.pids:064x}.scope\n")
         (own / "environ").write_bytes(b"PROJECT=bert\0")
         (self.tree.backing / "pids").write_text(f"{self.pids}\n")
 

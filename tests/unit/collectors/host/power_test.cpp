@@ -34,10 +34,20 @@ class PowerTest : public testing::Test {
  protected:
   /// The page after a turn, without the part's own figure.
   std::string turn(Nanoseconds later = seconds(5)) {
-    if (!part_) part_ = kPower.open({"power", store_, machine_, clock_, log_, paths_, {}, &settings_});
+    if (!part_) open();
     clock_.advance(later);
     part_->turn(clock_.monotonic());
     return walked(store_);
+  }
+  void open() { part_ = kPower.open({"power", store_, machine_, clock_, log_, paths_, {}, &settings_}); }
+  std::string section() const { return dynamic_cast<const Keeps&>(*part_).save(); }
+  /// The part of the next process, which has the section of this one.
+  void restart(bool is_of_this_boot = true) {
+    const std::string kept = section();
+    part_.reset();
+    open();
+    ASSERT_TRUE(dynamic_cast<Keeps&>(*part_).resume(kept, is_of_this_boot));
+    if (is_of_this_boot) EXPECT_EQ(section(), kept);  // also if it ends before its first turn
   }
   void zone(const std::string& zone, const char* name, const char* energy, const char* range = kEpycRange) {
     const std::string folder = "class/powercap/intel-rapl" + zone;
@@ -139,6 +149,36 @@ TEST_F(CounterTest, ATextThatIsNoNumberIsAbsentAndTheCounterGoesOn) {
   EXPECT_EQ(joules({"1000000", "3000000"}), "2");
   zone(":0", "package-0", "");
   EXPECT_EQ(turn(), "gpumeter_powercap_readable{} 1\n");
+  EXPECT_EQ(joules({"4000000"}), "3");
+}
+
+TEST_F(CounterTest, ContinuesOverARestartWithTheTimeBetween) {
+  joules({"38419855704", "39826460727"});
+  restart();
+  EXPECT_EQ(joules({"40826460727"}), "2406.605023");
+  restart();
+  EXPECT_EQ(joules({"41826460727"}, seconds(16)), "2406.605023");
+}
+
+TEST_F(CounterTest, ContinuesAfterABootOfTheMachine) {
+  joules({"38419855704", "39826460727"});
+  restart(false);
+  EXPECT_EQ(joules({"39926460727", "40926460727"}), "2406.605023");
+}
+
+TEST_F(CounterTest, AMeterThatComesLateAfterARestartContinues) {
+  joules({"1000000", "3000000"});
+  sys_.remove("class/powercap");
+  restart();
+  turn();
+  EXPECT_EQ(joules({"4000000"}), "3");
+}
+
+TEST_F(CounterTest, ADamagedSectionLeavesThePartAsItWas) {
+  joules({"1000000", "3000000"});
+  for (const std::string damaged : {"meter\n", "meter\tsource=powercap \t1\t2\t-3\n", "other\n"}) {
+    EXPECT_FALSE(dynamic_cast<Keeps&>(*part_).resume(damaged, true)) << damaged;
+  }
   EXPECT_EQ(joules({"4000000"}), "3");
 }
 
@@ -289,6 +329,14 @@ TEST_F(PowerTest, TheEnergyOfAWorkloadIsItsPartOfTheCpuTime) {
                       "7.981641\n"),
             std::string::npos)
       << walked(store_);
+  restart();
+  // Its CPU time until the first turn is not known.
+  EXPECT_NE(turn().find("workload=\"vm.scope\"} 7.981641\n"), std::string::npos) << walked(store_);
+  restart();
+  book->close(vm);
+  turn(seconds(10));
+  turn(seconds(61));
+  EXPECT_EQ(section().find("workload"), std::string::npos) << section();
 }
 
 }  // namespace

@@ -119,6 +119,10 @@ class Relay(BaseHTTPRequestHandler):
 
 
 class ProtobufTest(unittest.TestCase):
+    # Debian's; tests/interop/newer_prometheus_test.py has others.
+    global_config = {"scrape_interval": "1s"}
+    flags = ["--enable-feature=native-histograms"]
+
     @classmethod
     def setUpClass(cls):
         folder = cls.enterClassContext(Folder())
@@ -145,10 +149,10 @@ class ProtobufTest(unittest.TestCase):
         self.addCleanup(relay.server_close)
         self.addCleanup(relay.shutdown)
         folder, port = self.enterContext(tempfile.TemporaryDirectory(prefix="gpumeter-test-")), free_port()
-        Path(folder, "prometheus.yml").write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": [
+        Path(folder, "prometheus.yml").write_text(json.dumps({"global": self.global_config, "scrape_configs": [
             {"job_name": "gpumeter", "static_configs": [{"targets": [f"127.0.0.1:{relay.server_port}"]}]}]}))
         with Path(folder, "log").open("wb") as log, subprocess.Popen(
-                ["prometheus", "--enable-feature=native-histograms", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                ["prometheus", *self.flags, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
                  f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log) as server:
             try:
                 self.check_stored(f"http://127.0.0.1:{port}/api/v1/")

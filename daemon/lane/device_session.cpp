@@ -130,35 +130,40 @@ void DeviceSession::renew_slots() {
   const std::vector<SeriesSpec> series = all_series();
   const Labels of_device = labels();
   own_slot_ = device_->series().size();
+  const std::vector<double> since = continue_totals(series);
   source_.clear();
   source_.reserve(series.size());
-  for (const SeriesSpec& spec : series) source_.add(*spec.family, of_device.with(spec.labels));
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    source_.add(*series[i].family, of_device.with(series[i].labels), SeriesPart::value, since[i],
+                since[i] > 0);
+  }
   is_attached_ = true;
-  continue_totals();
   if (workloads_) workloads_->attach(identity_, device_->series());
 }
 
 // Slices of a device are left out: another slice may have got the name in the meantime.
-void DeviceSession::continue_totals() {
+std::vector<double> DeviceSession::continue_totals(std::span<const SeriesSpec> series) {
   counted_.clear();
   std::vector<std::string> keys;
-  for (const std::size_t slot : device_->own_counters()) {
-    const SeriesSpec& series = device_->series()[slot];
-    if (std::ranges::find(series.labels, "partition", &Label::name) != series.labels.end()) continue;
-    const std::string& key = keys.emplace_back(DeviceTotals::key_of(series));
+  std::vector<double> since(series.size());
+  const double now = to_seconds(clock_.realtime());
+  const auto total_of = [&](std::size_t slot) {
+    const std::string& key = keys.emplace_back(DeviceTotals::key_of(series[slot]));
     counted_.push_back(slot);
-    const std::optional<double> total = resumed_.insert(key).second ? totals_->find(key) : std::nullopt;
-    if (total) device_->resume(slot, *total);
+    since[slot] = totals_->begin(key, now);
+    return resumed_.insert(key).second ? totals_->find(key) : std::nullopt;
+  };
+  for (const std::size_t slot : device_->own_counters()) {
+    const std::vector<Label>& own = series[slot].labels;
+    if (std::ranges::find(own, "partition", &Label::name) != own.end()) continue;
+    if (const auto total = total_of(slot)) device_->resume(slot, *total);
   }
-  const std::vector<SeriesSpec> own = own_series();
   for (std::size_t i = 0; i < kObservedTiers.size(); ++i) {
-    const std::string& key = keys.emplace_back(DeviceTotals::key_of(own[1 + i]));
-    counted_.push_back(own_slot_ + 1 + i);
-    const std::optional<double> total = resumed_.insert(key).second ? totals_->find(key) : std::nullopt;
-    if (total) observed_.resume(kObservedTiers[i], *total);
+    if (const auto total = total_of(own_slot_ + 1 + i)) observed_.resume(kObservedTiers[i], *total);
   }
   totals_->plan(keys);
   kept_.resize(counted_.size());
+  return since;
 }
 
 void DeviceSession::keep_totals() noexcept {

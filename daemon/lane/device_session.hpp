@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -155,7 +156,8 @@ class DeviceSession {
   std::vector<SeriesSpec> all_series() const;
   Labels labels() const;
   void renew_slots();
-  void continue_totals();
+  /// Returns Series::since() of each series.
+  std::vector<double> continue_totals(std::span<const SeriesSpec> series);
   void keep_totals() noexcept;
   void judge(PassOutcome outcome);
   void export_observed(Tier tier);

@@ -29,16 +29,28 @@ class DeviceTotals {
     return key;
   }
 
+  struct Total {
+    std::optional<double> total;
+    double since = 0;  ///< Unix time in seconds at which the counter was 0; 0: an earlier version did not say
+    bool operator==(const Total&) const = default;
+  };
+
   std::optional<double> find(const std::string& key) const GPUMETER_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     const auto found = totals_.find(key);
-    return found == totals_.end() ? std::nullopt : found->second;
+    return found == totals_.end() ? std::nullopt : found->second.total;
   }
-  /// From now on, put() writes these counters, in this order. Other counters keep their totals.
+  /// Total::since of a counter; that of a new one is `now`.
+  double begin(const std::string& key, double now) GPUMETER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return totals_.try_emplace(key, Total{{}, now}).first->second.since;
+  }
+  /// From now on, put() writes these counters, which have begun, in this order. Other counters keep their
+  /// totals.
   void plan(std::span<const std::string> keys) GPUMETER_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     planned_.clear();
-    for (const std::string& key : keys) planned_.push_back(&totals_[key]);
+    for (const std::string& key : keys) planned_.push_back(&totals_[key].total);
   }
   struct Value {
     double total;
@@ -53,22 +65,21 @@ class DeviceTotals {
     }
   }
 
-  std::map<std::string, double> all() const GPUMETER_EXCLUDES(mutex_) {
+  /// Those that have a total.
+  std::map<std::string, Total> all() const GPUMETER_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    std::map<std::string, double> known;
-    for (const auto& [key, total] : totals_) {
-      if (total) known.emplace(key, *total);
-    }
+    std::map<std::string, Total> known = totals_;
+    std::erase_if(known, [](const auto& each) { return !each.second.total; });
     return known;
   }
-  void set(const std::string& key, double total) GPUMETER_EXCLUDES(mutex_) {
+  void set(const std::string& key, const Total& total) GPUMETER_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     totals_[key] = total;
   }
 
  private:
   mutable Mutex mutex_;
-  std::map<std::string, std::optional<double>> totals_ GPUMETER_GUARDED_BY(mutex_);
+  std::map<std::string, Total> totals_ GPUMETER_GUARDED_BY(mutex_);
   std::vector<std::optional<double>*> planned_ GPUMETER_GUARDED_BY(mutex_);  // elements of totals_
 };
 
@@ -99,9 +110,9 @@ class TotalsBook {
     RecordWriter out;
     const MutexLock lock(mutex_);
     for (const auto& [uuid, totals] : devices_) {
-      const std::map<std::string, double> all = totals->all();
+      const std::map<std::string, DeviceTotals::Total> all = totals->all();
       if (!all.empty()) out.begin(kDevice)(uuid);
-      for (const auto& [key, total] : all) out.begin(kCounter)(key, total);
+      for (const auto& [key, total] : all) out.begin(kCounter)(key, *total.total, total.since);
     }
     return out.take();
   }
@@ -117,9 +128,10 @@ class TotalsBook {
         in.check(devices.emplace(in.take<std::string>(), device).second);
       } else if (in.kind() == kCounter && device != nullptr && counters++ < kMostCounters) {
         const auto key = in.take<std::string>();
-        double total = 0;
+        double total = 0, since = 0;
         in.amounts(total);
-        device->set(key, total);
+        if (in.has_field()) in.amounts(since);
+        device->set(key, {total, since});
       } else {
         in.fail();
       }

@@ -88,7 +88,8 @@ alone. libcurl is loaded when something is to be sent (Debian: `libcurl3-gnutls`
 GPUs has 17 kB, so that 16 MiB hold the exports of half a day.
 
 - **Series**: those of the standard page; `detail`, `include` and `exclude` choose others, as those of `metrics` do for the page.
-- **Sums** are cumulative. Their start is that of the page (`_created`), and is left out if it is unknown.
+- **Sums** are cumulative. Their start is the time at which they were 0; it is left out of the counters of a driver, whose start is
+  unknown.
 - **Histograms** of jobs are exponential with scale 3, exactly as they are counted; one with a value above its last bound
   has bounds, as have those of model servers and pages, because no exponential bucket holds what theirs do.
   Families of pages without a type are gauges.

@@ -67,12 +67,13 @@ void Family::shadow_duplicates() {
 
 void Source::Detach::operator()(StoredSource* source) const noexcept { store->detach(*source); }
 
-Source::Slot Source::add(const MetricDescriptor& family, Labels labels, SeriesPart part, double since) {
+Source::Slot Source::add(const MetricDescriptor& family, Labels labels, SeriesPart part, double since,
+                         bool is_lasting) {
   const Slot slot = free_ == kNone ? end_ : free_;
   // Grows by an eighth, but by at least kFewest slots: a GPU's processes are few compared with its series.
   constexpr std::size_t kFewest = 8;
   if (slot == frame_.size()) reserve(end_ + std::max(kFewest, end_ / 8));
-  changes_.push_back({slot, &family, std::move(labels), part, since});
+  changes_.push_back({slot, &family, std::move(labels), part, since, is_lasting});
   if (slot == end_) {
     ++end_;
   } else {
@@ -146,7 +147,7 @@ bool is_same(const MetricDescriptor& known, const MetricDescriptor& wanted) {
          (wanted.help.empty() || known.help == wanted.help);
 }
 
-// Few sources have such counters, so that the others take no memory for them.
+// Sources without such counters take no memory for them.
 void set_since(StoredSource& source, std::size_t slot, double since) {
   if (slot >= source.since.size()) {
     if (since == 0) return;
@@ -305,6 +306,7 @@ void Store::apply(StoredSource& source, const Source& with) {
       slot.family = &family(*change.family);
       slot.rank = ++ranks_ & StoredSource::kRanks;
       slot.part = change.part;
+      slot.is_lasting = change.is_lasting;
       set_since(source, change.slot, change.since);
     }
     slot.labels = change.labels;

@@ -49,12 +49,13 @@ class Family;
 
 /// The store's record of one source. Guarded by the store's mutex.
 struct StoredSource {
-  static constexpr std::uint64_t kRanks = ~std::uint64_t{0} >> 8;  ///< the largest one
+  static constexpr std::uint64_t kRanks = ~std::uint64_t{0} >> 9;  ///< the largest one
 
   struct Slot {
     Family* family = nullptr;  ///< null: the slot is free
     Labels labels = {};
-    std::uint64_t rank : 56 = 0;  ///< grows with each slot that is added
+    std::uint64_t rank : 55 = 0;  ///< grows with each slot that is added
+    bool is_lasting : 1 = false;
     SeriesPart part : 8 = SeriesPart::value;
   };
 
@@ -82,6 +83,8 @@ class Series {
   double value() const noexcept { return source_.frame.values()[slot_]; }
   /// Unix time in seconds at which a counter was 0 and began to count; 0: unknown.
   double since() const noexcept { return slot_ < source_.since.size() ? source_.since[slot_] : 0; }
+  /// The counter exists as long as its device, not with a job or an event.
+  bool is_lasting() const noexcept { return source_.slots[slot_].is_lasting; }
   /// Time of the source's last commit, by the monotonic clock.
   Nanoseconds committed_at() const noexcept { return source_.committed_at; }
   /// Empty if the source belongs to no collector.
@@ -155,9 +158,9 @@ class Source {
 
   /// Adds a slot for this series; the slot has no value until one is written. The first slots of a source are
   /// 0, 1, 2, ...; dropped slots are reused. Slots and labels change in the store with the next commit.
-  /// `since`: as Series::since(), of a counter.
+  /// `since` and `is_lasting`: as those of Series, of a counter.
   Slot add(const MetricDescriptor& family, Labels labels, SeriesPart part = SeriesPart::value,
-           double since = 0);
+           double since = 0, bool is_lasting = false);
   /// Allocates room for this many slots in total.
   void reserve(std::size_t slots);
   /// Gives the slot's series other labels; its value is kept.
@@ -189,6 +192,7 @@ class Source {
     Labels labels;
     SeriesPart part = SeriesPart::value;
     double since = 0;
+    bool is_lasting = false;
   };
 
   struct Detach {

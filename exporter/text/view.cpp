@@ -277,7 +277,10 @@ struct TextView::FamilyText {
       if (!request.collectors.wants(line) || line.part() == SeriesPart::fine_bucket) return;
       if (!std::exchange(is_mentioned, true)) out += header(family.descriptor(), request.format);
       append_line(lines[line.position()], shown.value, out);
-      const bool has_start = shown.since > 0 && request.format == Format::openmetrics;
+      // A Prometheus that does not take starts stores a series for each: text has those of counters that come
+      // and go.
+      const bool is_lasting = line.is_lasting() && shown.since == line.since();
+      const bool has_start = shown.since > 0 && request.format == Format::openmetrics && !is_lasting;
       if (has_start) append_created(family, line, shown.since, out);
     });
   }

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.parse
 import urllib.request
@@ -22,6 +23,7 @@ from jobs import RECORDED, Folder  # noqa: E402
 
 VERSION = "v0.316.0"  # the module's, of Prometheus 3.16
 PATIENCE = 60
+COUNTED = {"gpu_busy_seconds_total", "gpu_throttle_seconds_total", "gpu_observed_seconds_total"}
 
 
 def setUpModule() -> None:
@@ -70,15 +72,19 @@ def key_of(series: dict) -> tuple:
 
 class Starts(unittest.TestCase):
     def test_a_counter_begins_with_0_at_its_start(self) -> None:
+        """Those whose start is on the page of text, and those of the device, which only the protobuf page has."""
         with Folder() as folder, folder.daemon() as daemon, tempfile.TemporaryDirectory(prefix="gpumeter-test-") as data:
             folder.send(*RECORDED.read_text().splitlines())
             starts = wait_until(lambda: self.starts(daemon), "counters with a start", PATIENCE)
+            first = time.time()  # of all scrapes
             with Server(data, daemon, "--enable-feature=created-timestamp-zero-ingestion") as server:
                 wait_until(lambda: server.ask("count_over_time(up[1m]) > 2"), "three scrapes", PATIENCE)
                 stored = {key_of(series): series["values"][0] for series in server.ask('{__name__=~"gpu_.+|ml_.+"}[1h]') if "values" in series}
         wrong = {key: (start, stored.get(key)) for key, start in starts.items() if key not in stored or abs(stored[key][0] - start) > 0.002 or float(stored[key][1]) != 0}
         self.assertEqual(wrong, {})
-        print(f"{len(starts)} counters begin with 0 at their start, of {len(stored)} series")
+        of_device = {dict(key)["__name__"] for key, (start, value) in stored.items() if float(value) == 0 and start < first} & COUNTED
+        self.assertEqual(of_device, COUNTED)
+        print(f"{len(starts)} short-lived counters and {len(of_device)} families of the device begin with 0 at their start, of {len(stored)} series")
 
     @staticmethod
     def starts(daemon: Daemon) -> dict[tuple, float]:

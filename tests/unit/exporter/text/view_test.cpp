@@ -301,6 +301,15 @@ TEST_F(ProtobufTest, HasTheStartOfACounterWhoseSourceKnowsIt) {
   EXPECT_TRUE(page().ends_with(bytes({0x1A, 19}) + one() + since)) << testing::PrintToString(page());
 }
 
+TEST_F(ProtobufTest, HasTheStartOfADevicesCounterWhichTextLeavesOut) {
+  Source source = store_.attach();
+  source.set(source.add(kCodes, {}, SeriesPart::value, 1767225600, true), 1);
+  source.commit(kNow);
+  const std::string since = bytes({0x1A, 8, 0x08, 0x80, 0xF2, 0xD6, 0xCA, 0x06, 0x10, 0});
+  EXPECT_TRUE(page().ends_with(bytes({0x1A, 19}) + one() + since)) << testing::PrintToString(page());
+  EXPECT_EQ(view_.render(Format::openmetrics).text.find("_created"), std::string::npos);
+}
+
 TEST_F(ProtobufTest, MakesOneMetricOfTheSeriesOfAHistogram) {
   Source source = store_.attach();
   const Labels run{{"r", "a"}};

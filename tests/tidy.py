@@ -6,7 +6,7 @@ usage: tidy.py BUILD_FOLDER [JOBS [COMMIT]]        (BUILD_FOLDER holds clang's c
 clang-tidy reads the headers of the libraries for each file again, which is most of its time: files of a library that do not disturb
 each other (batches.py) are checked as one. A group that passed is remembered by the content of everything of the project it
 includes, of .clang-tidy and of clang-tidy's version, in build/tidy-cache; it is not read again until one of these changes.
-With a COMMIT, only the groups that hold a file that changed since, or the source of a header that did.
+With a COMMIT, only the files that changed since, and the sources of headers that did.
 """
 import hashlib
 import json
@@ -64,7 +64,7 @@ class Group:
     def __init__(self, arguments: tuple[str, ...], batch: list[File], folder: Path, salt: bytes) -> None:
         self._arguments = arguments
         self._parts = [Group(arguments, [file], folder, salt) for file in batch] if len(batch) > 1 else []
-        self.files = files = [str(file.path) for file in batch]
+        files = [str(file.path) for file in batch]
         lines = dict.fromkeys(line for file in batch for line in file.includes) if len(batch) > 1 else {}
         self._content = "".join(f"{line}  // NOLINT\n" for line in [*lines, *(f'#include "{file}"' for file in files)])
         digest = hashlib.sha256(salt + repr((arguments, files)).encode())
@@ -115,16 +115,15 @@ def main() -> int:
     CACHE.mkdir(parents=True, exist_ok=True)
     folder = Path(build, "groups").absolute()
     folder.mkdir(exist_ok=True)
-    checked = groups(entries, folder, salt)
+    chosen = entries
     if commit:
         changed = changed_since(commit[0])
-        checked = [group for group in checked
-                   if any(Path(file).relative_to(ROOT).with_suffix("") in changed for file in group.files)]
+        chosen = [entry for entry in entries if Path(entry["file"]).relative_to(ROOT).with_suffix("") in changed]
+    checked = groups(chosen, folder, salt)
     with ThreadPoolExecutor(jobs) as pool:
         findings = list(filter(None, pool.map(Group.findings, checked)))
     print("\n".join(findings), end="")
-    files = sum(len(group.files) for group in checked)
-    print(f"clang-tidy: {files} of {len(entries)} files in {len(checked)} groups, {len(findings)} groups with findings")
+    print(f"clang-tidy: {len(chosen)} of {len(entries)} files in {len(checked)} groups, {len(findings)} groups with findings")
     return 1 if findings or not entries else 0
 
 

@@ -71,7 +71,8 @@ TEST_F(RecordingTest, CutAtEachByteOfTheLastPageLosesNoMoreThanThatPage) {
     ASSERT_FALSE(pages.empty()) << length;
     EXPECT_EQ(pages[0], "a 1\n") << length;
     // Its end is a sum of what is complete.
-    if (pages.size() > 1) EXPECT_THAT(pages, testing::ElementsAre("a 1\n", "a 2\nb 2\n")) << length;
+    if (pages.size() == 1) continue;
+    EXPECT_THAT(pages, testing::ElementsAre("a 1\n", "a 2\nb 2\n")) << length;
   }
 }
 

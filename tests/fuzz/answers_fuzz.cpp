@@ -13,8 +13,7 @@ namespace gpumeter {
 namespace {
 
 void expect_no_control(const std::string& text) {
-  fuzz::expect(
-      std::ranges::none_of(text, [](char byte) { return (byte >= 0 && byte < 0x20) || byte == 0x7f; }));
+  fuzz::expect(std::ranges::none_of(text, [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; }));
 }
 
 void expect_printable(const std::string& text) {

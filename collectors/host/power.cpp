@@ -42,7 +42,7 @@ constexpr Nanoseconds kEvery = std::chrono::seconds(5);
 /// kW uses a quarter of the shortest range that is known, 65.5 kJ, in this time.
 constexpr Nanoseconds kLongestGap = std::chrono::seconds(15);
 constexpr double kMostOfRange = 0.25;
-/// Until all workloads that an earlier process knew have been found again.
+/// A workload of an earlier process that was not found again in this time has ended.
 constexpr Nanoseconds kLongestStart = std::chrono::minutes(1);
 
 /// Who reports a part of the machine, in the order of preference: counters of energy before powers.

@@ -12,16 +12,19 @@ namespace gpumeter {
 using Nanoseconds = std::chrono::nanoseconds;
 
 /// An interface, so that tests can supply their own time. While the machine sleeps, boottime advances and
-/// monotonic does not. Any thread.
+/// monotonic does not. Any thread, even one that a hanging driver kept beyond the end of main(): a
+/// SystemClock has no destructor to run, so it stays valid as long as its storage.
 class Clock {
  public:
-  virtual ~Clock() = default;
   /// CLOCK_MONOTONIC, for cadence and integrals; stops while the machine sleeps.
   virtual Nanoseconds monotonic() const noexcept = 0;
   /// CLOCK_BOOTTIME: like monotonic, but continues while the machine sleeps.
   virtual Nanoseconds boottime() const noexcept = 0;
   /// CLOCK_REALTIME since 1970, only for *_timestamp_seconds.
   virtual Nanoseconds realtime() const noexcept = 0;
+
+ protected:
+  ~Clock() = default;
 };
 
 class SystemClock final : public Clock {

@@ -343,7 +343,7 @@ class Service {
 
   const Program& program_;
   const CommandLine& line_;
-  const SystemClock clock_;
+  static inline const SystemClock clock_;  ///< a call that is left behind reads it even after main()
   config::Config config_;
   Log log_;
   std::shared_ptr<Worker> worker_;  ///< null: the configuration does not enable the part

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collectors/api/descriptor.hpp"
@@ -33,17 +34,34 @@ constexpr double exponential_bound(int index) noexcept {
   return bound;
 }
 
+/// One observation of a histogram, as an example of its bucket, and the trace that explains it. Identifiers
+/// are those of W3C's Trace Context: 32 and 16 lower-case hexadecimal digits.
+struct Exemplar {
+  double value;
+  double time;  ///< Unix time in seconds at which the observation arrived
+  std::string trace_id;
+  std::string span_id;  ///< empty: unknown
+};
+
+/// The later one; null: none.
+inline const Exemplar* later(const Exemplar* a, const Exemplar* b) noexcept {
+  return a == nullptr || (b != nullptr && b->time > a->time) ? b : a;
+}
+
 /// The buckets of a histogram, or the quantiles of a summary, in the order in which its source adds them:
 /// before its sum and its count. A source that adds a fine_bucket has no negative values in the histogram,
 /// and all bounds of kSchema from the first to the last.
 struct Buckets {
   std::vector<double> bounds = {};  ///< or quantiles
   std::vector<double> values = {};  ///< cumulative counts, or the quantiles' values
+  std::vector<const Exemplar*> exemplars = {};
   bool has_fine = false;
 
-  void add(double bound, double value, SeriesPart part) {
+  /// `exemplar`: null if the bucket has none.
+  void add(double bound, double value, SeriesPart part, const Exemplar* exemplar) {
     bounds.push_back(bound);
     values.push_back(value);
+    if (exemplar != nullptr) exemplars.push_back(exemplar);
     has_fine = has_fine || part == SeriesPart::fine_bucket;
   }
 };

@@ -1,5 +1,6 @@
 #include "exporter/otlp/encoder.hpp"
 
+#include <charconv>
 #include <cmath>
 #include <exception>
 #include <protozero/pbf_reader.hpp>
@@ -26,6 +27,8 @@ constexpr unsigned kCount = 4, kTotal = 5;  ///< of a HistogramDataPoint and a S
 constexpr unsigned kBucketCounts = 6, kBounds = 7, kHistogramAttribute = 9;
 constexpr unsigned kExponentialAttribute = 1, kScale = 6, kZeroCount = 7, kPositive = 8, kZeroThreshold = 14,
                    kOffset = 1, kExponentialCounts = 2;  ///< of an ExponentialHistogramDataPoint
+constexpr unsigned kHistogramExemplar = 8, kExponentialExemplar = 11, kExemplarTime = 2, kExemplarDouble = 3,
+                   kSpanId = 4, kTraceId = 5;
 constexpr unsigned kQuantiles = 6, kQuantile = 1, kQuantileValue = 2;
 constexpr unsigned kKey = 1, kValue = 2, kText = 1;
 constexpr unsigned kPartialSuccess = 1, kRejected = 1, kErrorMessage = 2, kStatusMessage = 2;
@@ -73,6 +76,27 @@ void add_buckets(Message& point, const Buckets& parts, double count) {
   counts.push_back(whole(count - before));
   point.add_packed_fixed<std::uint64_t>(field::kBucketCounts, counts.begin(), counts.end());
   point.add_packed_fixed<double>(field::kBounds, bounds.begin(), bounds.end());
+}
+
+/// The bytes that these hexadecimal digits stand for.
+std::string bytes_of(std::string_view digits) {
+  std::string bytes(digits.size() / 2, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    unsigned char byte = 0;
+    std::from_chars(&digits[2 * i], &digits[2 * i] + 2, byte, 16);
+    bytes[i] = static_cast<char>(byte);
+  }
+  return bytes;
+}
+
+void add_exemplars(Message& point, unsigned number, const Buckets& parts) {
+  for (const Exemplar* const each : parts.exemplars) {
+    Message exemplar(point, number);
+    exemplar.add_fixed64(field::kExemplarTime, static_cast<std::uint64_t>(each->time * kNanosPerSecond));
+    exemplar.add_double(field::kExemplarDouble, each->value);
+    if (!each->span_id.empty()) exemplar.add_bytes(field::kSpanId, bytes_of(each->span_id));
+    exemplar.add_bytes(field::kTraceId, bytes_of(each->trace_id));
+  }
 }
 
 void add_quantiles(Message& point, const Buckets& parts) {
@@ -140,7 +164,8 @@ class Encoder::Batch {
     if (series.part() == SeriesPart::sum) {
       sum_ = shown.value;
     } else if (series.part() != SeriesPart::count) {
-      buckets_.add(bound_of(series.labels(), is_summary ? "quantile" : "le"), shown.value, series.part());
+      buckets_.add(bound_of(series.labels(), is_summary ? "quantile" : "le"), shown.value, series.part(),
+                   series.exemplar());
     } else {
       end_parts(family, series.labels(), shown, is_summary);
       buckets_ = {};
@@ -157,12 +182,14 @@ class Encoder::Batch {
     unsigned attribute = field::kHistogramAttribute;
     if (by_powers) {
       add_exponential(point, *by_powers);
+      add_exemplars(point, field::kExponentialExemplar, buckets_);
       attribute = field::kExponentialAttribute;
     } else if (is_summary) {
       add_quantiles(point, buckets_);
       attribute = field::kAttribute;
     } else {
       add_buckets(point, buckets_, shown.value);
+      add_exemplars(point, field::kHistogramExemplar, buckets_);
     }
     add_labels(point, attribute, labels, nullptr);
     add_point(metric_of(family, nullptr, by_powers.has_value()), bytes);

@@ -92,6 +92,7 @@ void Source::relabel(Slot slot, Labels labels) { changes_.push_back({slot, nullp
 
 void Source::drop(Slot slot) noexcept {
   miss(slot, ReadStatus::unsupported);
+  exemplars_.erase(slot);
   next_free_[slot] = std::exchange(free_, slot);
   has_drops_ = true;
 }
@@ -102,12 +103,14 @@ void Source::clear() {
   free_ = kNone;
   next_free_.clear();
   changes_.clear();
+  exemplars_.clear();
   has_drops_ = false;
   is_cleared_ = true;
 }
 
 void Source::commit(Nanoseconds now) {
   store().commit(*stored_, *this, now);
+  exemplars_.clear();
   if (!has_changes()) return;
   std::vector<Change>().swap(changes_);  // a device has hundreds of changes at its start and none afterwards
   has_drops_ = is_cleared_ = false;
@@ -270,6 +273,7 @@ void Store::walk_in_slices(const std::function<void(const Family&)>& visit) cons
 void Store::commit(StoredSource& source, const Source& with, Nanoseconds now) {
   const MutexLock lock(mutex_);
   if (with.has_changes()) apply(source, with);
+  for (const auto& [slot, exemplar] : with.exemplars_) source.exemplars.insert_or_assign(slot, exemplar);
   source.frame.copy_from(with.frame_);
   source.committed_at = now;
   source.is_shown = true;
@@ -302,7 +306,7 @@ void Store::apply(StoredSource& source, const Source& with) {
   for (const Source::Change& change : with.changes_) {
     StoredSource::Slot& slot = source.slots[change.slot];
     if (change.family != nullptr) {
-      free(slot);  // dropped since the last commit
+      free(source, change.slot);  // dropped since the last commit
       slot.family = &family(*change.family);
       slot.rank = ++ranks_ & StoredSource::kRanks;
       slot.part = change.part;
@@ -315,20 +319,22 @@ void Store::apply(StoredSource& source, const Source& with) {
   // The list of dropped slots begins with those since the last commit; those before them are free already.
   for (Source::Slot at = with.free_; at != Source::kNone && source.slots[at].family != nullptr;
        at = with.next_free_[at]) {
-    free(source.slots[at]);
+    free(source, at);
   }
   if (source.frame.size() != with.frame_.size()) source.frame.resize(with.frame_.size());
 }
 
 void Store::clear(StoredSource& source) noexcept {
-  for (StoredSource::Slot& slot : source.slots) free(slot);
+  for (std::size_t slot = 0; slot < source.slots.size(); ++slot) free(source, slot);
   source.slots.clear();
   source.since.clear();
 }
 
-void Store::free(StoredSource::Slot& slot) noexcept {
-  if (slot.family != nullptr) invalidate(*slot.family);
-  slot = {};
+void Store::free(StoredSource& source, std::size_t slot) noexcept {
+  StoredSource::Slot& freed = source.slots[slot];
+  if (freed.family != nullptr) invalidate(*freed.family);
+  freed = {};
+  source.exemplars.erase(slot);
 }
 
 void Store::invalidate(Family& family) noexcept {

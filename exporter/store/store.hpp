@@ -15,6 +15,7 @@
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/result.hpp"
+#include "collectors/api/buckets.hpp"
 #include "collectors/api/descriptor.hpp"
 #include "collectors/api/sample.hpp"
 #include "exporter/store/labels.hpp"
@@ -64,6 +65,7 @@ struct StoredSource {
   std::uint64_t age;  ///< grows with each source; guests are older than all others
   std::vector<Slot> slots = {};
   std::vector<double> since = {};  ///< Series::since() by slot; shorter than `slots` if no later slot has one
+  std::map<std::size_t, Exemplar> exemplars = {};  ///< by slot; of few
   Frame frame = Frame(0);
   Nanoseconds committed_at{};
   bool is_shown = false;  ///< committed and not hidden since
@@ -83,6 +85,12 @@ class Series {
   double value() const noexcept { return source_.frame.values()[slot_]; }
   /// Unix time in seconds at which a counter was 0 and began to count; 0: unknown.
   double since() const noexcept { return slot_ < source_.since.size() ? source_.since[slot_] : 0; }
+  /// The last one of a bucket; null: none.
+  const Exemplar* exemplar() const noexcept {
+    if (source_.exemplars.empty()) return nullptr;
+    const auto found = source_.exemplars.find(slot_);
+    return found == source_.exemplars.end() ? nullptr : &found->second;
+  }
   /// The counter exists as long as its device, not with a job or an event.
   bool is_lasting() const noexcept { return source_.slots[slot_].is_lasting; }
   /// Time of the source's last commit, by the monotonic clock.
@@ -163,7 +171,7 @@ class Source {
            double since = 0, bool is_lasting = false);
   /// Allocates room for this many slots in total.
   void reserve(std::size_t slots);
-  /// Gives the slot's series other labels; its value is kept.
+  /// Gives the slot's series other labels; its value and its exemplar are kept.
   void relabel(Slot slot, Labels labels);
   /// Never allocates, so that it may run while an exception for lack of memory passes.
   void drop(Slot slot) noexcept;
@@ -172,6 +180,8 @@ class Source {
 
   void set(Slot slot, double value) noexcept { sink().set(slot, value); }
   void miss(Slot slot, ReadStatus why) noexcept { sink().miss(slot, why); }
+  /// Replaces the exemplar of a bucket. It stays until the slot is dropped.
+  void exemplify(Slot slot, Exemplar exemplar) { exemplars_.insert_or_assign(slot, std::move(exemplar)); }
   /// For a device that fills the slots itself. Valid until slots are added or cleared.
   SampleSink sink() noexcept { return frame_.sink(); }
   /// All written values, committed or not.
@@ -206,12 +216,13 @@ class Source {
 
   std::unique_ptr<StoredSource, Detach> stored_;  ///< null: moved from
   Frame frame_;
-  Slot end_ = 0;                 ///< the first slot that was never used
-  Slot free_ = kNone;            ///< the slot that was dropped last
-  std::vector<Slot> next_free_;  ///< by dropped slot: the one that was dropped before it, or kNone
-  std::vector<Change> changes_;  ///< since the last commit
-  bool has_drops_ = false;       ///< since the last commit
-  bool is_cleared_ = false;      ///< whether clear() was called before `changes_`
+  Slot end_ = 0;                        ///< the first slot that was never used
+  Slot free_ = kNone;                   ///< the slot that was dropped last
+  std::vector<Slot> next_free_;         ///< by dropped slot: the one that was dropped before it, or kNone
+  std::vector<Change> changes_;         ///< since the last commit
+  std::map<Slot, Exemplar> exemplars_;  ///< since the last commit
+  bool has_drops_ = false;              ///< since the last commit
+  bool is_cleared_ = false;             ///< whether clear() was called before `changes_`
 };
 
 /// The names that a family occupies in any text format: its own, a counter's names in OpenMetrics, and the
@@ -277,7 +288,7 @@ class Store {
   const Family* colliding_with(const MetricDescriptor& wanted) const GPUMETER_REQUIRES(mutex_);
   void apply(StoredSource& source, const Source& with) GPUMETER_REQUIRES(mutex_);
   void clear(StoredSource& source) noexcept GPUMETER_REQUIRES(mutex_);
-  void free(StoredSource::Slot& slot) noexcept GPUMETER_REQUIRES(mutex_);
+  void free(StoredSource& source, std::size_t slot) noexcept GPUMETER_REQUIRES(mutex_);
   void invalidate(Family& family) noexcept GPUMETER_REQUIRES(mutex_);
   void arrange() const GPUMETER_REQUIRES(mutex_);
   void changed() noexcept GPUMETER_REQUIRES(mutex_) { generation_.fetch_add(1, std::memory_order_release); }

@@ -21,6 +21,8 @@ constexpr unsigned kLabelName = 1, kLabelValue = 2;
 constexpr unsigned kValue = 1, kCounterCreated = 3;
 constexpr unsigned kSampleCount = 1, kSampleSum = 2,
                    kBucket = 3;  ///< of histograms; kBucket: also the quantiles of summaries
+constexpr unsigned kBucketExemplar = 3, kExemplars = 16;  ///< of classic and of native histograms
+constexpr unsigned kExemplarLabel = 1, kExemplarValue = 2, kExemplarTime = 3;
 constexpr unsigned kSchema = 5, kZeroThreshold = 6, kZeroCount = 7, kPositiveSpan = 12, kPositiveDelta = 13,
                    kSpanOffset = 1, kSpanLength = 2;  ///< of native histograms
 constexpr unsigned kHistogramCreated = 15, kSummaryCreated = 4;
@@ -42,15 +44,18 @@ std::string family_fields(const MetricDescriptor& family) {
   return fields;
 }
 
+/// A label of a Metric or of an Exemplar, in this field of it.
+void append_label(unsigned number, std::string_view name, std::string_view value, std::string& to) {
+  std::string pair;
+  Message message(pair);
+  message.add_bytes(field::kLabelName, name.data(), name.size());
+  message.add_bytes(field::kLabelValue, valid_utf8(value));
+  Message(to).add_bytes(number, pair);
+}
+
 /// The label fields of a Metric.
 void append_label_fields(const Labels& labels, std::string& to) {
-  for (const auto& [name, value] : labels.pairs()) {
-    std::string pair;
-    Message message(pair);
-    message.add_bytes(field::kLabelName, name.data(), name.size());
-    message.add_bytes(field::kLabelValue, valid_utf8(value));
-    Message(to).add_bytes(field::kMetricLabel, pair);
-  }
+  for (const auto& [name, value] : labels.pairs()) append_label(field::kMetricLabel, name, value, to);
 }
 
 std::string timestamp(double unix_seconds) {
@@ -61,6 +66,15 @@ std::string timestamp(double unix_seconds) {
   Message(message).add_uint64(field::kNanos,
                               static_cast<std::uint64_t>((unix_seconds - whole) * kNanosPerSecond));
   return message;
+}
+
+std::string exemplar_fields(const Exemplar& exemplar) {
+  std::string fields;
+  append_label(field::kExemplarLabel, "trace_id", exemplar.trace_id, fields);
+  if (!exemplar.span_id.empty()) append_label(field::kExemplarLabel, "span_id", exemplar.span_id, fields);
+  Message(fields).add_double(field::kExemplarValue, exemplar.value);
+  Message(fields).add_bytes(field::kExemplarTime, timestamp(exemplar.time));
+  return fields;
 }
 
 /// The fields that make a histogram a native one too. A scraper takes those that it wants; without any
@@ -91,6 +105,19 @@ void append_native(const ExponentialBuckets& buckets, std::string& to) {
   }
   histogram.add_packed_sint64(field::kPositiveDelta, deltas.begin(), deltas.end());
 }
+
+/// Chooses the exemplars of classic buckets: the last of the bucket and of the fine ones in it.
+class ClassicExemplars {
+ public:
+  /// Each bucket in turn. Returns that of a classic one, or null.
+  const Exemplar* next(const Series& bucket) noexcept {
+    last_ = later(last_, bucket.exemplar());
+    return bucket.part() == SeriesPart::fine_bucket ? nullptr : std::exchange(last_, nullptr);
+  }
+
+ private:
+  const Exemplar* last_ = nullptr;
+};
 
 /// The metrics of one family in protobuf, made from its series in their order.
 class FamilyMessage {
@@ -143,12 +170,14 @@ class FamilyMessage {
   }
 
   void add_bucket(const Series& series, double value) {
-    buckets_.add(bound_of(series.labels(), "le"), value, series.part());
+    buckets_.add(bound_of(series.labels(), "le"), value, series.part(), series.exemplar());
+    const Exemplar* const exemplar = classic_.next(series);
     if (series.part() == SeriesPart::fine_bucket) return;
     Message parts(parts_);
     Message bucket(parts, field::kBucket);
     bucket.add_uint64(field::kCumulativeCount, whole(value));
     bucket.add_double(field::kUpperBound, buckets_.bounds.back());
+    if (exemplar != nullptr) bucket.add_bytes(field::kBucketExemplar, exemplar_fields(*exemplar));
   }
 
   void add_quantile(const Series& series, double value) {
@@ -160,7 +189,11 @@ class FamilyMessage {
 
   void end_parts(const Series& series, const Shown& shown, bool is_summary) {
     Message(parts_).add_uint64(field::kSampleCount, whole(shown.value));
-    if (const auto native = exponential(buckets_, shown.value)) append_native(*native, parts_);
+    if (const auto native = exponential(buckets_, shown.value)) {
+      append_native(*native, parts_);
+      for (const Exemplar* const exemplar : buckets_.exemplars)
+        Message(parts_).add_bytes(field::kExemplars, exemplar_fields(*exemplar));
+    }
     if (shown.since > 0)
       Message(parts_).add_bytes(is_summary ? field::kSummaryCreated : field::kHistogramCreated,
                                 timestamp(shown.since));
@@ -182,18 +215,28 @@ class FamilyMessage {
   /// Of a histogram or summary: the buckets or quantiles, and the sum, before their count.
   std::string parts_;
   Buckets buckets_;  ///< of a histogram
+  ClassicExemplars classic_;
 };
 
-void append_line(std::string_view prefix, double value, std::string& out) {
-  char number[kValueTextMax + 1];
-  char* end = write_value(number, value);
-  *end++ = '\n';
-  out.append(prefix).append(number, end);
+void append_value(std::string_view prefix, double value, std::string& out) {
+  char number[kValueTextMax];
+  out.append(prefix).append(number, write_value(number, value));
+}
+
+void append_line(std::string_view prefix, double value, const Exemplar* exemplar, std::string& out) {
+  append_value(prefix, value, out);
+  if (exemplar != nullptr) {
+    out.append(" # {trace_id=\"").append(exemplar->trace_id);
+    if (!exemplar->span_id.empty()) out.append("\",span_id=\"").append(exemplar->span_id);
+    append_value("\"} ", exemplar->value, out);
+    append_value(" ", exemplar->time, out);
+  }
+  out += '\n';
 }
 
 void append_created(const Family& family, const Series& series, double since, std::string& out) {
   append_created_prefix(family.descriptor(), series.labels(), out);
-  append_line({}, since, out);
+  append_line({}, since, nullptr, out);
 }
 
 /// Selects series by their collector. Compares names once for consecutive series of the same source.
@@ -273,10 +316,14 @@ struct TextView::FamilyText {
       });
     }
     bool is_mentioned = false;
+    ClassicExemplars exemplars;
     series.for_each(family, request.now, [&](const Series& line, const Shown& shown) {
-      if (!request.collectors.wants(line) || line.part() == SeriesPart::fine_bucket) return;
+      if (!request.collectors.wants(line)) return;
+      const Exemplar* const exemplar = exemplars.next(line);
+      if (line.part() == SeriesPart::fine_bucket) return;
       if (!std::exchange(is_mentioned, true)) out += header(family.descriptor(), request.format);
-      append_line(lines[line.position()], shown.value, out);
+      append_line(lines[line.position()], shown.value,
+                  request.format == Format::openmetrics ? exemplar : nullptr, out);
       // A Prometheus that does not take starts stores a series for each: text has those of counters that come
       // and go.
       const bool is_lasting = line.is_lasting() && shown.since == line.since();

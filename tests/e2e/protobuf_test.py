@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A real Prometheus scrapes the protobuf page, which it asks for with native histograms, and stores what the text page shows: its histograms
-as native ones, whose buckets and quantiles are those of the durations that the test sent."""
+as native ones, whose buckets and quantiles are those of the durations that the test sent, with the exemplars of two of them."""
 import bisect
 import json
 import math
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import urllib.parse
 import urllib.request
@@ -25,6 +26,7 @@ TYPES = {0: "counter", 1: "gauge", 4: "histogram"}
 HISTOGRAMS = ("ml_step_duration_seconds", "ml_inference_duration_seconds")
 WITHIN = 2 ** (1 / 8) - 1  # the width of a bucket
 SOURCE = random.Random(11)
+TRACED = {"4bf92f3577b34da6a3ce929d0e0e4736": 0.6, "0af7651916cd43dd8448eb211c80319c": 2.5}  # durations by trace
 DURATIONS = [0.0003, 0.5, 0.50001, 1.0, 2.0, 4200.0] + [SOURCE.lognormvariate(-1, 1.2) for _ in range(494)]
 
 
@@ -121,13 +123,14 @@ class Relay(BaseHTTPRequestHandler):
 class ProtobufTest(unittest.TestCase):
     # Debian's; tests/interop/newer_prometheus_test.py has others.
     global_config = {"scrape_interval": "1s"}
-    flags = ["--enable-feature=native-histograms"]
+    flags = ["--enable-feature=native-histograms,exemplar-storage"]
 
     @classmethod
     def setUpClass(cls):
         folder = cls.enterClassContext(Folder())
         cls.daemon = cls.enterClassContext(folder.daemon())
-        folder.send(*RECORDED.read_text().splitlines(), f"ml.step.seconds:{':'.join(map(str, DURATIONS))}|d|#run:known")
+        folder.send(*RECORDED.read_text().splitlines(), f"ml.step.seconds:{':'.join(map(str, DURATIONS))}|d|#run:known",
+                    *(f"ml.step.seconds:{seconds}|d|#run:traced,trace_id:{trace},span_id:00f067aa0ba902b7" for trace, seconds in TRACED.items()))
         cls.page = wait_until(lambda: (page := text_page(cls.daemon.fetch("/metrics", {"Accept": TEXT}).text)).of(HISTOGRAMS[0] + "_count", run="known")
                               and page, "a histogram on the page", every=0.5)
 
@@ -175,9 +178,18 @@ class ProtobufTest(unittest.TestCase):
         self.assertEqual(stored ^ (shown - of_histograms | {(name.removesuffix("_count"), labels) for name, labels in of_histograms if name.endswith("_count")}),
                          set())
         self.check_histogram(lambda query: float(ask(query)[0]["value"][1]), ask(HISTOGRAMS[0] + '{run="known"}')[0]["histogram"][1])
+        self.check_exemplars(url)
         of_run = [sum(("run", "known") in labels for _, labels in of) for of in (shown, stored)]
         print(f"series of a run: {of_run[0]}, with native histograms {of_run[1]}")
         self.assertEqual(of_run[0] - of_run[1], 169)  # of 170
+
+    def check_exemplars(self, url: str) -> None:
+        asked = urllib.parse.urlencode({"query": HISTOGRAMS[0] + '{run="traced"}', "start": time.time() - 300, "end": time.time() + 300})
+        with urllib.request.urlopen(f"{url}query_exemplars?{asked}", timeout=30) as answer:
+            found = [exemplar for series in json.load(answer)["data"] for exemplar in series["exemplars"]]
+        print(f"{len(found)} exemplars of {len(TRACED)}")
+        self.assertLessEqual({(each["labels"]["trace_id"], float(each["value"])) for each in found}, set(TRACED.items()))
+        self.assertEqual({each["labels"]["span_id"] for each in found}, {"00f067aa0ba902b7"})
 
     def check_histogram(self, value, stored: dict) -> None:
         """Has each duration in its bucket, and quantiles within the width of one."""

@@ -36,7 +36,7 @@ def setUpModule() -> None:
 
 class ProtobufPage(own.ProtobufTest):
     global_config = {"scrape_interval": "1s", "scrape_native_histograms": True}
-    flags: list[str] = []
+    flags = ["--enable-feature=exemplar-storage"]
 
 
 class Server:

@@ -1,25 +1,32 @@
 #!/usr/bin/env python3
-"""OpenTelemetry's own readers of what gpumeter sends: the Collector's receiver (go_collector) and the SDK's messages. Both read what the page has.
+"""OpenTelemetry's own readers of what gpumeter sends: the Collector's receiver (go_collector) and the SDK's messages. Both read what the page has. The SDK's spans are exemplars.
 Requires Go (as go_tls) of the version in go_collector/go.mod, and the Go modules named there."""
 from __future__ import annotations
 
 import json
+import math
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from pathlib import Path
 
 from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import ExponentialHistogramDataPoint
+from opentelemetry.sdk.trace import TracerProvider
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / "tests/e2e"), str(HERE)]
+sys.path[:0] = [str(HERE.parents[1] / "tests/e2e"), str(HERE), str(HERE.parents[1] / "packaging/python")]
+import gpumeter  # noqa: E402
 import otlp_test as own  # noqa: E402
 from go_tls_test import GO  # noqa: E402
 from harness import free_port, wait_until  # noqa: E402
+from jobs import Folder  # noqa: E402
 
 KINDS = ("gauge", "sum", "histogram", "summary")
 
@@ -96,6 +103,50 @@ class OfTheCollector(own.EqualPages):
         Collector.program = f"{folder}/collector"
         subprocess.run([GO, "build", "-mod=readonly", "-buildvcs=false", "-o", Collector.program, "."], cwd=HERE / "go_collector", check=True, timeout=900,
                        env={**os.environ, "GOFLAGS": os.environ.get("GOFLAGS", ""), "GOTOOLCHAIN": "local"})
+
+
+class Served(unittest.TestCase):
+    """A server of requests with OpenTelemetry's tracing, its daemon, and the protocol's own reader of what the daemon sends."""
+
+    def setUp(self) -> None:
+        self.receiver = self.enterContext(own.Receiver())
+        self.folder = self.enterContext(Folder(f"otlp: {{endpoint: 'http://127.0.0.1:{self.receiver.port}', interval: 1s}}\n"))
+        self.daemon = self.enterContext(self.folder.daemon())
+        self.job = gpumeter.run("served", path=self.folder.datagram)
+        self.addCleanup(self.job.stop)
+
+    def points(self) -> list[ExponentialHistogramDataPoint]:
+        """Of each export, in their order."""
+        metrics = [metric for request in list(self.receiver.requests) for of in ExportMetricsServiceRequest.FromString(request[3]).resource_metrics
+                   for scope in of.scope_metrics for metric in scope.metrics]
+        return [point for metric in metrics for point in metric.exponential_histogram.data_points]
+
+    def test_a_span_of_the_sdk_is_an_exemplar(self) -> None:
+        tracer = TracerProvider().get_tracer("test")
+        expected = set()
+        for seconds in (0.03125, 0.75):
+            with tracer.start_as_current_span("request") as span:
+                self.job.inference(seconds)
+            expected.add((seconds, span.get_span_context().trace_id, span.get_span_context().span_id))
+            time.sleep(1.1)  # one a second
+        self.job.stop()
+        found = wait_until(lambda: (exemplars := {(each.as_double, int.from_bytes(each.trace_id, "big"), int.from_bytes(each.span_id, "big"))
+                                                  for point in self.points() for each in point.exemplars}) >= expected and exemplars, "the exemplars")
+        self.assertEqual(found, expected)
+
+    def test_an_exponential_histogram_has_the_buckets_of_the_page(self) -> None:
+        source = random.Random(5)
+        for _ in range(250):
+            self.job.inference(source.lognormvariate(-2, 1.5))
+        self.job.stop()
+        point = wait_until(lambda: next((each for each in self.points() if each.count == 250), None), "the durations")
+        self.assertEqual((point.scale, len(point.negative.bucket_counts)), (3, 0))
+        buckets = self.daemon.page().of("ml_inference_duration_seconds_bucket", run="served")
+        self.assertGreater(len(buckets), 100)
+        for (_, labels), value in buckets.items():
+            bound = float(dict(labels)["le"])
+            last = round(8 * math.log2(bound)) - point.positive.offset if bound < math.inf else len(point.positive.bucket_counts)
+            self.assertEqual(point.zero_count + sum(point.positive.bucket_counts[:max(0, last)]), value, labels)
 
 
 if __name__ == "__main__":

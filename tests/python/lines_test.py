@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import fractions
 import logging
+import sys
+import types
 import unittest
 from typing import Any
+from unittest import mock
 
 from receiver import STARTED, Clock, Receiver, gpumeter, run_at
 
@@ -40,6 +43,38 @@ class LinesTest(unittest.TestCase):
         self.assertEqual(self.receiver.datagrams(), [
             START + ",framework:pytorch,version:2.5.1,model:resnet50\n"
             f"_e{{8,7}}:run_stop|success|d:{STARTED + 90}|#run:resnet50\n"])
+
+    def test_one_duration_a_second_names_its_trace(self) -> None:
+        """tests/interop/otlp_collector_test.py has OpenTelemetry's own spans."""
+        span = types.SimpleNamespace(trace_id=0x4BF92F3577B34DA6A3CE929D0E0E4736, span_id=0xF067AA0BA902B7, is_valid=True, trace_flags=1)
+        tracing = types.SimpleNamespace(get_current_span=lambda: types.SimpleNamespace(get_span_context=lambda: span))
+        plain, traced = "|d|#run:resnet50", "|d|#run:resnet50,trace_id:4bf92f3577b34da6a3ce929d0e0e4736,span_id:00f067aa0ba902b7"
+        run = self.started()
+        with mock.patch.dict(sys.modules, {"opentelemetry.trace": tracing}):
+            for _ in range(2):
+                for seconds in (0.5, 0.75, 0.25):
+                    run.inference(seconds, ttft=0.125 if seconds == 0.75 else None, samples=None)
+                self.assertEqual(self.sent(), [f"ml.infer.seconds:0.5{traced}", f"ml.infer.seconds:0.75:0.25{plain}", f"ml.ttft.seconds:0.125{traced}"])
+            span.trace_flags = 0
+            run.inference(0.5, samples=None)
+            self.assertEqual(self.sent(), [f"ml.infer.seconds:0.5{plain}"], "the tracer does not keep it")
+            span.is_valid = False
+            run.inference(0.5, samples=None)
+            self.assertEqual(self.sent(), [f"ml.infer.seconds:0.5{plain}"], "no span")
+            del span.is_valid
+            run.inference(0.5, samples=None)
+            self.assertEqual(self.sent(), [f"ml.infer.seconds:0.5{plain}"], "another interface")
+
+    def test_the_trace_that_started_the_process(self) -> None:
+        trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+        tags = f",trace_id:{trace},span_id:{span}"
+        for parent, expected in {f"00-{trace}-{span}-01": tags, f"cc-{trace}-{span}-01-more": tags, f"00-{trace}-{span}-00": "",
+                                 f"ff-{trace}-{span}-01": "", f"00-{'0' * 32}-{span}-01": "", f"00-{trace}-{span}": "", "": ""}.items():
+            run = self.started({"TRACEPARENT": parent})
+            run.inference(0.5, samples=None)
+            self.assertEqual(self.sent(), [f"ml.infer.seconds:0.5|d|#run:resnet50{expected}"], parent)
+            run.stop()
+            self.receiver.datagrams()
 
     def test_steps(self) -> None:
         run = self.started()

@@ -60,6 +60,7 @@ class OwnedSlot {
   void show(std::optional<double> value) const noexcept {
     value ? source_->set(slot_, *value) : source_->miss(slot_, ReadStatus::unsupported);
   }
+  void exemplify(Exemplar exemplar) const { source_->exemplify(slot_, std::move(exemplar)); }
 
  private:
   Source* source_ = nullptr;  ///< nullptr: no series, as after a move
@@ -106,8 +107,8 @@ class Cell {
   double since() const noexcept { return since_; }
 
   /// `value`: as the client sent it, in seconds if it is a duration. `weight`: the number of events that the
-  /// value represents (1 / sampling rate). A gauge has no weight.
-  void add(double value, double weight) noexcept {
+  /// value represents (1 / sampling rate). A gauge has no weight. `trace`, `now`: for an exemplar.
+  void add(double value, double weight, const Trace& trace, const Moment& now) {
     if (word_->shape == Shape::gauge || word_->shape == Shape::size) {
       value_ = value;
       return;
@@ -115,8 +116,12 @@ class Cell {
     value_ += value * weight;
     times_ += weight;
     if (buckets_.empty()) return;
-    const auto bucket = std::ranges::lower_bound(word_->bounds.all, value) - word_->bounds.all.begin();
-    buckets_[static_cast<std::size_t>(bucket)] += weight;
+    const auto bucket = static_cast<std::size_t>(std::ranges::lower_bound(word_->bounds.all, value) -
+                                                 word_->bounds.all.begin());
+    buckets_[bucket] += weight;
+    if (trace.trace_id.empty()) return;
+    slots_[bucket].exemplify(
+        {value, to_seconds(now.unix), std::string(trace.trace_id), std::string(trace.span_id)});
   }
 
   /// Sets the value of a Shape::memory; nullopt removes its series from the page.

@@ -97,6 +97,7 @@ class Message {
     double weight;
     std::string_view metric;
     std::optional<bool> lower_is_better;
+    Trace trace = {};
   };
 
   /// The run of a line whose tag says this name.
@@ -115,7 +116,8 @@ class Message {
     const auto direction = lower_is_better(line.tags);
     if (const auto* refusal = std::get_if<Refusal>(&direction)) return drop(*refusal);
     take_values(line, {*word, std::get<LabelChoice>(choice), 0, 1 / line.rate, line.tags.find("metric"),
-                       std::get<std::optional<bool>>(direction)});
+                       std::get<std::optional<bool>>(direction),
+                       word->shape == Shape::histogram ? trace_of(line.tags) : Trace()});
   }
 
   /// The job reports this loss itself. A limit on the loss between two lines keeps the sum meaningful.
@@ -165,7 +167,7 @@ class Message {
       place.member->counted_steps += measure.value * measure.weight;
     }
     Cell* const cell = users_.cell(user_, place, measure.word, measure.choice, from_.now);
-    if (cell != nullptr) cell->add(measure.value, measure.weight);
+    if (cell != nullptr) cell->add(measure.value, measure.weight, measure.trace, from_.at);
   }
 
   void take_step(const Place& place, double step) {

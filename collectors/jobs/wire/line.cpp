@@ -225,6 +225,19 @@ bool Tags::too_many() const noexcept {
   return static_cast<std::size_t>(std::ranges::count(text_, ',')) >= kMaxTags;
 }
 
+Trace trace_of(const Tags& tags) noexcept {
+  constexpr std::size_t kTraceDigits = 32, kSpanDigits = 16;
+  const auto identifier = [&](std::string_view key, std::size_t digits) -> std::string_view {
+    const std::string_view text = tags.find(key);
+    const bool is_hex = text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    const bool is_zero = text.find_first_not_of('0') == std::string_view::npos;  // "invalid" in W3C's words
+    return text.size() == digits && is_hex && !is_zero ? text : std::string_view();
+  };
+  const std::string_view trace = identifier("trace_id", kTraceDigits);
+  if (trace.empty()) return {};
+  return {trace, identifier("span_id", kSpanDigits)};
+}
+
 std::optional<std::optional<double>> PackedValues::next() noexcept {
   while (!text_.empty()) {
     const std::string_view value = take_until(text_, ':');

@@ -158,6 +158,14 @@ class Tags {
   std::string_view text_;
 };
 
+/// The trace that a line's values belong to; see Exemplar. All empty if its tags name none.
+struct Trace {
+  std::string_view trace_id;
+  std::string_view span_id;
+};
+/// Reads the tags `trace_id` and `span_id`. Ignores others' forms of them, such as Datadog's decimal ones.
+Trace trace_of(const Tags& tags) noexcept;
+
 /// The values of a line, `1:2:3`, one by one. Skips empty values, as Datadog's agent does (parse.go).
 class PackedValues {
  public:

@@ -41,6 +41,7 @@ class Part:
         self._out.at_flush = self._read_allocator
         self._stepped, self._stepper = False, 0  # the thread that steps
         self._step_began: Optional[float] = None
+        self._traced: Dict[str, float] = {}  # by metric: when its next duration names its trace
         _process.open_runs.add(self)
         _process.all_runs.add(self)
 

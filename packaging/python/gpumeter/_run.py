@@ -6,11 +6,12 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
 
-from . import _process, _scalars
+from . import _process, _scalars, _trace
 from ._described import Described
 from ._device import Stretch, begun, ended
 from ._facts import amended, told, usable
 from ._guard import harmless, say_once
+from ._outbox import FLUSH_SECONDS
 from ._phase import Phase
 from ._wire import DIRECTIONS, DTYPES, KINDS, OUTSIDE_STEPS, PHASES, SPLITS, STATUSES, Number, chosen, clean, event, integer, number
 
@@ -72,7 +73,7 @@ class Run(Described):
             seconds = took if seconds is None else seconds
         self._out.put("ml.steps", "c", steps, tags)
         for _ in range(min(steps, MEANS) if seconds is not None else 0):
-            self._out.put("ml.step.seconds", "d", seconds if steps == 1 else number(seconds, "d") / steps, tags)
+            self._observe("ml.step.seconds", seconds if steps == 1 else number(seconds, "d") / steps, tags)
         self._count(split, samples, tokens, "train" if split == "train" else "input", flops, dtype)
         if loss is not None and self._leads:
             self._out.put("ml.loss", "g", loss, tags)
@@ -114,10 +115,10 @@ class Run(Described):
                   itl: Union[Number, Iterable[Number], None] = None, input_tokens: Optional[Number] = None,
                   output_tokens: Optional[Number] = None, samples: Optional[Number] = 1) -> None:
         """Reports an answered request: its latency, the time to its first token, the latencies between tokens."""
-        self._out.put("ml.infer.seconds", "d", seconds, self._tags)
-        self._out.put("ml.ttft.seconds", "d", ttft, self._tags)
+        self._observe("ml.infer.seconds", seconds, self._tags)
+        self._observe("ml.ttft.seconds", ttft, self._tags)
         for gap in itl if isinstance(itl, Iterable) else (itl,):
-            self._out.put("ml.itl.seconds", "d", gap, self._tags)
+            self._observe("ml.itl.seconds", gap, self._tags)
         self._count("infer", samples, input_tokens, "input")
         self._count("infer", None, output_tokens, "output")
         self._out.flush_if_due()
@@ -206,6 +207,14 @@ class Run(Described):
 
     def _split(self, split: str) -> str:
         return f"{self._tags},split:{chosen(split, SPLITS, 'split')}"
+
+    def _observe(self, name: str, seconds: Optional[Number], tags: str) -> None:
+        """Reports a duration of a histogram. One a second of each also names its trace, on a line of its own."""
+        now = self._clock()
+        if seconds is not None and now >= self._traced.get(name, now):
+            self._traced[name] = now + FLUSH_SECONDS
+            tags += _trace.tags(self._environ)
+        self._out.put(name, "d", seconds, tags)
 
     def _count(self, split: str, samples: Optional[Number], tokens: Optional[Number], kind: str,
                flops: Optional[Number] = None, dtype: Optional[str] = None) -> None:

@@ -121,8 +121,10 @@ TEST(OtlpEncoder, SplitsAnExportBetweenPoints) {
   EXPECT_EQ(Encoder(Store(), all, {}, true).encode({}).size(), 0U);
 }
 
+const std::string kTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
+
 /// The last point of an export of a histogram with the bounds 1, 2^(1/8) and 2^(2/8), in its metric.
-std::string point_with(double above_last) {
+std::string point_with(double above_last, bool is_traced = false) {
   static constexpr MetricDescriptor kSeconds{"s_seconds", "S.", "seconds", MetricType::histogram};
   Store store;
   Source source = store.attach();
@@ -133,6 +135,7 @@ std::string point_with(double above_last) {
     source.set(source.add(kSeconds, {{"le", le}}, part), count);
   source.set(source.add(kSeconds, {}, SeriesPart::sum), 1);
   source.set(source.add(kSeconds, {}, SeriesPart::count, 1), 9 + above_last);
+  if (is_traced) source.exemplify(1, {1.0625, 1.5, kTrace, "00f067aa0ba902b7"});
   source.commit({});
   Encoder encoder(store, {.detail = MetricsDetail::full}, {}, false);
   const std::string body = encoder.encode({{}, std::chrono::seconds(2)}).front().body;
@@ -150,6 +153,15 @@ TEST(OtlpEncoder, SendsExactExponentialHistograms) {
   const std::string metric = "\x0a" + std::string(1, static_cast<char>(point.size())) + point + "\x10\x02";
   EXPECT_EQ(point_with(0), "\x52" + std::string(1, static_cast<char>(metric.size())) + metric);
   EXPECT_EQ(point_with(1).front(), '\x4a') << "a histogram with bounds: one value is above the last";
+}
+
+TEST(OtlpEncoder, SendsExemplarsWithTheBytesOfTheirTraces) {
+  using std::string_literals::operator""s;
+  const std::string exemplar = "\x11" + fixed64(1'500'000'000) + "\x19" + number(1.0625) +
+                               "\x22\x08\x00\xf0\x67\xaa\x0b\xa9\x02\xb7"s +
+                               "\x2a\x10\x4b\xf9\x2f\x35\x77\xb3\x4d\xa6\xa3\xce\x92\x9d\x0e\x0e\x47\x36";
+  EXPECT_NE(point_with(0, true).find("\x5a\x2e" + exemplar), std::string::npos) << "field 11";
+  EXPECT_NE(point_with(1, true).find("\x42\x2e" + exemplar), std::string::npos) << "field 8 of a classic one";
 }
 
 TEST(OtlpAnswer, HasRejectedPointsAndWords) {

@@ -185,6 +185,44 @@ TEST(Store, RelabelsSlotsWithTheCommit) {
   EXPECT_EQ(walked(store), power(4, "1"));
 }
 
+/// The traces of all exemplars.
+std::vector<std::string> traces(const Store& store) {
+  std::vector<std::string> found;
+  store.walk([&](const Family& family) {
+    family.for_each([&](const Series& series) {
+      if (series.exemplar() != nullptr) found.push_back(series.exemplar()->trace_id);
+    });
+  });
+  return found;
+}
+
+TEST(Store, ASlotHasItsLastExemplarUntilItIsDropped) {
+  Store store;
+  Source source = store.attach("jobs");
+  const Source::Slot first = source.add(kStep, {{"le", "1"}}, SeriesPart::bucket);
+  const Source::Slot second = source.add(kStep, {{"le", "+Inf"}}, SeriesPart::bucket);
+  for (const Source::Slot slot : {first, second}) source.set(slot, 1);
+  source.exemplify(first, {1, 1, "a", ""});
+  source.exemplify(first, {1, 2, "b", ""});
+  EXPECT_EQ(traces(store), std::vector<std::string>());
+  source.commit(kNow);
+  EXPECT_EQ(traces(store), std::vector<std::string>{"b"});
+  source.exemplify(second, {2, 3, "c", ""});
+  source.relabel(first, {{"le", "2"}});
+  source.commit(kNow);
+  EXPECT_EQ(traces(store), (std::vector<std::string>{"b", "c"}));
+  source.exemplify(first, {1, 4, "d", ""});
+  source.drop(first);
+  source.set(source.add(kStep, {{"le", "3"}}, SeriesPart::bucket), 1);
+  source.commit(kNow);
+  EXPECT_EQ(traces(store), std::vector<std::string>{"c"}) << "the slot is another series now";
+  source.clear();
+  source.set(source.add(kStep, {{"le", "3"}}, SeriesPart::bucket), 1);
+  source.set(source.add(kStep, {{"le", "4"}}, SeriesPart::bucket), 1);
+  source.commit(kNow);
+  EXPECT_EQ(traces(store), std::vector<std::string>());
+}
+
 TEST(Store, ReplacesAllSlotsAtOnce) {
   Store store;
   Source source = store.attach("amd");

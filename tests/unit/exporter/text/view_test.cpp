@@ -392,6 +392,40 @@ TEST_F(NativeHistogramTest, HasFewerBoundsInText) {
       << text;
 }
 
+const std::string kTrace = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+/// The label of an Exemplar with the trace above, as a field of 46 bytes.
+std::string trace_label() { return bytes({0x0A, 44, 0x0A, 8}) + "trace_id" + bytes({0x12, 32}) + kTrace; }
+
+TEST_F(NativeHistogramTest, HasExemplarsOfItsBuckets) {
+  source_.exemplify(1, {1, 1767225600, kTrace, ""});
+  const std::string exemplar = trace_label() + bytes({0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F}) +   // value 1
+                               bytes({0x1A, 8, 0x08, 0x80, 0xF2, 0xD6, 0xCA, 0x06, 0x10, 0});  // time
+  const std::string of_histogram = bytes({0x82, 0x01, 65}) + exemplar;                         // field 16
+  const std::string rest = after_buckets({0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 1);
+  EXPECT_TRUE(rest.ends_with(of_histogram + kSince)) << testing::PrintToString(rest);
+  const std::string bound = bytes({0x08, 1, 0x11, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F});
+  EXPECT_NE(page().find(bytes({0x1A, 78}) + bound + bytes({0x1A, 65}) + exemplar), std::string::npos);
+}
+
+TEST_F(NativeHistogramTest, HasTheLastExemplarOfEachLineInOpenMetrics) {
+  source_.exemplify(8, {1.75, 1767225600.5, kTrace, "00f067aa0ba902b7"});  // of the bucket that text lacks
+  source_.exemplify(9, {2, 1767225600.25, kTrace, ""});
+  source_.exemplify(10, {2.5, 1767225601, kTrace, ""});
+  after_buckets({0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3}, 3);
+  const std::string begin = "s_bucket{r=\"a\",le=\"2\"} 2";
+  const std::string end = "\ns_sum{r=\"a\"} 3\n";
+  EXPECT_NE(view_.render(Format::openmetrics)
+                .text.find(begin + " # {trace_id=\"" + kTrace +
+                           "\",span_id=\"00f067aa0ba902b7\"} 1.75 1.7672256005e+09\n"
+                           "s_bucket{r=\"a\",le=\"+Inf\"} 3 # {trace_id=\"" +
+                           kTrace + "\"} 2.5 1.767225601e+09" + end),
+            std::string::npos)
+      << view_.render(Format::openmetrics).text;
+  EXPECT_NE(view_.render(Format::text).text.find(begin + "\ns_bucket{r=\"a\",le=\"+Inf\"} 3" + end),
+            std::string::npos);
+}
+
 TEST_F(ProtobufTest, MakesOneMetricOfTheSeriesOfASummary) {
   Source source = store_.attach();
   static constexpr MetricDescriptor kWait{"w", "W.", "", MetricType::summary};

@@ -107,6 +107,29 @@ TEST(RunModel, AHistogramIsCumulativeAndWeighsByTheSamplingRate) {
   EXPECT_TRUE(has("_count{run=\"serve\",user=\"alice\"} 5"));
 }
 
+TEST(RunModel, ATracedDurationIsTheExemplarOfItsBucket) {
+  JobsBench jobs;
+  const std::string trace = ",trace_id:4bf92f3577b34da6a3ce929d0e0e473";  // and a digit
+  jobs.send(10, "ml.infer.seconds:0.003:0.5|d|#run:serve" + trace + "1\nml.infer.seconds:500|ms|#run:serve" +
+                    trace +
+                    "2\nml.infer.seconds:0.003|d|#run:serve\nml.infer.seconds:1|d|#run:serve,trace_id:7\n"
+                    "ml.loss:1|g|#run:serve" +
+                    trace + "3");
+  jobs.tick();
+  std::string found;
+  jobs.store.walk([&](const Family& family) {
+    family.for_each([&](const Series& series) {
+      const Exemplar* const exemplar = series.exemplar();
+      if (exemplar == nullptr) return;
+      EXPECT_EQ(exemplar->time, to_seconds(jobs.now.unix));
+      found += std::string(series.labels().pairs().back().second) + " " + std::to_string(exemplar->value) +
+               " " + exemplar->trace_id.back() + "\n";
+    });
+  });
+  EXPECT_EQ(found, "0.0030121305183748843 0.003000 1\n0.5 0.500000 2\n");
+  EXPECT_EQ(jobs.dropped(), "");
+}
+
 TEST(RunModel, CountersAreScaledByTheSamplingRateAndGaugesAreNot) {
   JobsBench jobs;
   jobs.send(10, "ml.samples:32:32|c|@0.25|#run:a\nml.loss:3:2|g|@0.25|#run:a");

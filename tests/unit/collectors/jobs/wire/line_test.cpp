@@ -109,6 +109,24 @@ TEST(DogstatsdLine, TheFirstTagOfAKeyCounts) {
   EXPECT_EQ(tags.find("other"), "");
 }
 
+TEST(DogstatsdLine, NamesATraceInTheFormOfW3C) {
+  const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const std::string span = "00f067aa0ba902b7";
+  const auto read = [](const std::string& tags) {
+    const Trace found = trace_of(Tags(tags));
+    return std::pair(std::string(found.trace_id), std::string(found.span_id));
+  };
+  using Pair = std::pair<std::string, std::string>;
+  EXPECT_EQ(read("run:a,trace_id:" + trace + ",span_id:" + span), Pair(trace, span));
+  EXPECT_EQ(read("trace_id:" + trace), Pair(trace, ""));
+  EXPECT_EQ(read("trace_id:" + trace + ",span_id:7"), Pair(trace, ""));
+  EXPECT_EQ(read("span_id:" + span), Pair("", "")) << "of no trace";
+  for (const char* const other :
+       {"4BF92F3577B34DA6A3CE929D0E0E4736", "5611920385980137472", "", "00000000000000000000000000000000",
+        "4bf92f3577b34da6a3ce929d0e0e473\"", "4bf92f3577b34da6a3ce929d0e0e47360"})
+    EXPECT_EQ(read("trace_id:" + std::string(other) + ",span_id:" + span), Pair("", "")) << other;
+}
+
 TEST(DogStatsdLine, StandsForAsManyLinesAsItHasValues) {
   EXPECT_EQ(lines_in("ml.steps:1|c|#run:a,b:c"), 1U);
   EXPECT_EQ(lines_in("ml.step.seconds:1:2:3|d|#run:a"), 3U);

@@ -124,6 +124,7 @@ class ProtobufTest(unittest.TestCase):
     # Debian's; tests/interop/newer_prometheus_test.py has others.
     global_config = {"scrape_interval": "1s"}
     flags = ["--enable-feature=native-histograms,exemplar-storage"]
+    exemplars = 1  # that it takes of a native histogram
 
     @classmethod
     def setUpClass(cls):
@@ -188,6 +189,7 @@ class ProtobufTest(unittest.TestCase):
         with urllib.request.urlopen(f"{url}query_exemplars?{asked}", timeout=30) as answer:
             found = [exemplar for series in json.load(answer)["data"] for exemplar in series["exemplars"]]
         print(f"{len(found)} exemplars of {len(TRACED)}")
+        self.assertEqual(len(found), self.exemplars)
         self.assertLessEqual({(each["labels"]["trace_id"], float(each["value"])) for each in found}, set(TRACED.items()))
         self.assertEqual({each["labels"]["span_id"] for each in found}, {"00f067aa0ba902b7"})
 

@@ -37,6 +37,7 @@ def setUpModule() -> None:
 class ProtobufPage(own.ProtobufTest):
     global_config = {"scrape_interval": "1s", "scrape_native_histograms": True}
     flags = ["--enable-feature=exemplar-storage"]
+    exemplars = len(own.TRACED)
 
 
 class Server:

@@ -1,7 +1,9 @@
-"""Start and end of the service: the watchdog, a clean stop, and a socket that stays open."""
+"""Start and end of the service: the watchdog, a clean stop, a wrong configuration and the bundle that reports it, and a socket that stays open."""
 import os
 import signal
 import subprocess
+import tarfile
+import tempfile
 import threading
 import time
 
@@ -44,6 +46,12 @@ def wrong_configuration() -> None:
     becomes("it fails", lambda: is_active(), "failed")
     check("with exit 2, and is not restarted", (show("ExecMainStatus"), show("NRestarts")), ("2", "0"))
     check("and the journal names file, line and key", len(journal("/etc/gpumeter/gpumeter.yaml:1: web.config_file: ")), 1)
+    with tempfile.TemporaryDirectory() as folder:
+        run("gpumeter", "bundle", f"{folder}/bundle.tar.gz")
+        with tarfile.open(f"{folder}/bundle.tar.gz") as archive:
+            log, = (archive.extractfile(member).read().decode() for member in archive if member.name.endswith("log/daemon.log"))
+    wrong = [line for line in log.splitlines() if "gpumeter.yaml:1: web.config_file: " in line]
+    check("a bundle has the lines of the journal", (len(wrong), wrong[0].split()[1].startswith("gpumeter["), os.uname().nodename in log), (1, True, False))
     configure(simulated(devices=2))
     run("systemctl", "reset-failed", "gpumeter")
 

@@ -71,11 +71,18 @@ struct Count {
   std::optional<double> last;  ///< the file's number
   Nanoseconds at{};            ///< of the last number, by the monotonic clock
   double joules = 0;           ///< since gpumeter's first reading
+  double since = 0;            ///< Unix time of that reading in seconds; 0: an earlier version did not say
 };
 
 template <class Fields>
 void fields(Fields& f, Count& count) {
   f(count.last, count.at).amounts(count.joules);
+}
+
+/// The time at which a count began is the last field of its line.
+void restore_since(RecordReader& in, double& since) {
+  since = 0;
+  if (in.has_field()) in.amounts(since);
 }
 
 /// One file of one sensor.
@@ -89,7 +96,8 @@ struct Meter {
   std::optional<double> watts;                  ///< of the last turn; of a counter the mean since `count.at`
   double added = 0;                             ///< joules of the last turn
 
-  void turn(Nanoseconds now);
+  /// `unix_time`: in seconds.
+  void turn(Nanoseconds now, double unix_time);
 };
 
 /// The growth of a counter, in its unit. One that went back by little less than its range has wrapped, any
@@ -110,7 +118,7 @@ Sample number_of(const sysfs::File& file) {
   return number ? Sample::of(static_cast<double>(*number)) : Sample::miss(ReadStatus::unsupported);
 }
 
-void Meter::turn(Nanoseconds now) {
+void Meter::turn(Nanoseconds now, double unix_time) {
   watts.reset();
   added = 0;
   file.retry();
@@ -131,7 +139,9 @@ void Meter::turn(Nanoseconds now) {
     added = growth(*count.last, read.value, reading.range) / reading.divisor;
     watts = added / seconds;
   }
-  count = {read.value, now, count.joules + added};
+  const bool is_new = !count.last && count.joules == 0 && count.since == 0;
+  if (is_new) count.since = unix_time;
+  count = {read.value, now, count.joules + added, count.since};
 }
 
 /// Finds the sensors of a machine. A sensor that a part or rail already has is left out.
@@ -322,13 +332,15 @@ class Power final : public Part, public Keeps {
         machine_(context.machine),
         paths_(context.paths),
         log_(context.log),
+        clock_(context.clock),
         series_(context.store.attach({}, context.name)) {}
 
   Nanoseconds turn(Nanoseconds now) override {
     look();
-    for (Meter& meter : meters_) meter.turn(now);
+    const double unix_time = to_seconds(clock_.realtime());
+    for (Meter& meter : meters_) meter.turn(now, unix_time);
     const double joules = add_meters();
-    if (settings_.workload_energy) add_workloads(joules, now);
+    if (settings_.workload_energy) add_workloads(joules, now, unix_time);
     note_denied();
     series_.commit(now);
     return kEvery;
@@ -340,18 +352,20 @@ class Power final : public Part, public Keeps {
  private:
   void look();
   double add_meters();
-  void add_workloads(double joules, Nanoseconds now);
+  void add_workloads(double joules, Nanoseconds now, double unix_time);
   void note_denied();
 
   struct Share {
     std::optional<double> cpu_seconds;  ///< of the last turn; none: resumed, and not seen yet
     double joules = 0;
+    double since = 0;  ///< as that of a Count
   };
 
   const PowerSettings settings_;
   const Machine& machine_;
   const Paths& paths_;
   Log& log_;
+  const Clock& clock_;
   SeriesList series_;
   std::vector<std::string> names_;  ///< of the zones and sensors that were looked at
   std::vector<Meter> meters_;
@@ -397,14 +411,14 @@ double Power::add_meters() {
       series_.add(is_rail ? catalog::machine_rail_power : catalog::machine_power, meter.labels, *meter.watts);
     }
     series_.add(is_rail ? catalog::machine_rail_energy : catalog::machine_energy, meter.labels,
-                meter.count.joules);
+                meter.count.joules, SeriesPart::value, meter.count.since, true);
   }
   return joules;
 }
 
 /// The part of a workload is its part of the machine's CPU time. The rest, which includes idle time, belongs
 /// to no workload.
-void Power::add_workloads(double joules, Nanoseconds now) {
+void Power::add_workloads(double joules, Nanoseconds now, double unix_time) {
   const std::optional<double> before = std::exchange(cpu_seconds_, machine_cpu_seconds(paths_.procfs));
   if (machine_.workloads == nullptr || !cpu_seconds_) return;
   const double elapsed = before ? *cpu_seconds_ - *before : 0;
@@ -414,12 +428,12 @@ void Power::add_workloads(double joules, Nanoseconds now) {
     const auto seconds = group ? cpu_seconds(paths_.sysfs, *group) : std::nullopt;
     if (!seconds) continue;
     const auto known = shares_.extract(workload.id);
-    Share share = known ? known.mapped() : Share();
+    Share share = known ? known.mapped() : Share{.since = unix_time};
     const std::optional<double> used = std::exchange(share.cpu_seconds, seconds);
     if (used && elapsed > 0) share.joules += joules * std::clamp((*seconds - *used) / elapsed, 0.0, 1.0);
     const Labels labels = {{"kind", std::string(to_string(workload.id.kind))},
                            {"workload", workload.id.name}};
-    series_.add(catalog::workload_host_energy, labels, share.joules);
+    series_.add(catalog::workload_host_energy, labels, share.joules, SeriesPart::value, share.since);
     shares.emplace(workload.id, share);
   }
   if (!began_) began_ = now;
@@ -431,9 +445,9 @@ void Power::add_workloads(double joules, Nanoseconds now) {
 
 std::string Power::save() const {
   RecordWriter out;
-  for (const auto& [name, count] : earlier_) out.begin(kMeter)(name, count);
-  for (const Meter& meter : meters_) out.begin(kMeter)(name_of(meter.labels), meter.count);
-  for (const auto& [id, share] : shares_) out.begin(kWorkload)(id, share.joules);
+  for (const auto& [name, count] : earlier_) out.begin(kMeter)(name, count, count.since);
+  for (const Meter& meter : meters_) out.begin(kMeter)(name_of(meter.labels), meter.count, meter.count.since);
+  for (const auto& [id, share] : shares_) out.begin(kWorkload)(id, share.joules, share.since);
   return out.take();
 }
 
@@ -446,11 +460,13 @@ Result<Done> Power::resume(std::string_view section, bool is_of_this_boot) {
     if (in.kind() == kMeter) {
       Count& count = earlier[in.take<std::string>()];
       in(count);
+      restore_since(in, count.since);
       if (!is_of_this_boot) count.last.reset();
     } else {
       in.check(in.kind() == kWorkload);
       const auto id = in.take<workloads::WorkloadId>();
       in.amounts(shares[id].joules);
+      restore_since(in, shares[id].since);
     }
   }
   if (in.failed()) return Error("the energy of the machine, line " + std::to_string(in.line()));

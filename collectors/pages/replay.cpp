@@ -49,7 +49,7 @@ bool is_of_machine(std::string_view family) {
   const bool is_own = family.starts_with("gpumeter_") || family.starts_with("process_");
   return !is_own || family.starts_with("gpumeter_collector_") ||
          family == self_catalog::devices_expected.name || family == self_catalog::pci_devices.name ||
-         family == self_catalog::read_errors.name;
+         family == self_catalog::given_device_info.name || family == self_catalog::read_errors.name;
 }
 
 }  // namespace

@@ -14,13 +14,14 @@ class SeriesList {
  public:
   explicit SeriesList(Source source) : source_(std::move(source)) {}
 
-  /// Adds the next series of the list.
+  /// Adds the next series of the list. `since` and `is_lasting`: as those of Series.
   void add(const MetricDescriptor& family, const Labels& labels, double value,
-           SeriesPart part = SeriesPart::value) {
+           SeriesPart part = SeriesPart::value, double since = 0, bool is_lasting = false) {
     // From the first difference on, all slots are new, which keeps the series in the order of the list.
-    if (next_ == entries_.size() || !entries_[next_].is(family, labels, part)) {
+    if (next_ == entries_.size() || !entries_[next_].is(family, labels, part, since)) {
       shorten(next_);
-      entries_.push_back({&family, labels, part, source_.add(family, labels, part)});
+      entries_.push_back(
+          {&family, labels, part, since, source_.add(family, labels, part, since, is_lasting)});
     }
     source_.set(entries_[next_++].slot, value);
   }
@@ -35,10 +36,12 @@ class SeriesList {
     const MetricDescriptor* family;
     Labels labels;
     SeriesPart part;
+    double since;
     Source::Slot slot;
 
-    bool is(const MetricDescriptor& other, const Labels& its_labels, SeriesPart its_part) const noexcept {
-      return family == &other && labels == its_labels && part == its_part;
+    bool is(const MetricDescriptor& other, const Labels& its_labels, SeriesPart its_part,
+            double its_since) const noexcept {
+      return family == &other && labels == its_labels && part == its_part && since == its_since;
     }
   };
 

@@ -21,7 +21,7 @@ SECONDS = float(os.environ.get("RECORD_SECONDS", "11"))
 SPEED = int(os.environ.get("REPLAY_SPEED", "2"))
 # A busy machine records its first page seconds after the daemon began.
 EVENTS = ("hang 1 after 5s for 2s", "lose 2 after 6s for 2s", "xid:79 0 after 6s")
-OF_THE_MACHINE = ("gpumeter_collector_", "gpumeter_devices_expected", "gpumeter_pci_devices", "gpumeter_read_errors_total")
+OF_THE_MACHINE = ("gpumeter_collector_", "gpumeter_devices_expected", "gpumeter_given_device_info", "gpumeter_pci_devices", "gpumeter_read_errors_total")
 HEADING = re.compile(rb"# gpumeter: recorded (\d+) (\d+)\n")
 
 

@@ -40,6 +40,16 @@ class PowerTest : public testing::Test {
     return walked(store_);
   }
   void open() { part_ = kPower.open({"power", store_, machine_, clock_, log_, paths_, {}, &settings_}); }
+  /// Unix time at which this counter began; -1: it is not on the page.
+  double since(const std::string& family) const {
+    double found = -1;
+    store_.walk([&](const Family& each) {
+      each.for_each([&](const Series& series) {
+        if (each.descriptor().name == family) found = series.since();
+      });
+    });
+    return found;
+  }
   std::string section() const { return dynamic_cast<const Keeps&>(*part_).save(); }
   /// The part of the next process, which has the section of this one.
   void restart(bool is_of_this_boot = true) {
@@ -173,6 +183,24 @@ TEST_F(CounterTest, AMeterThatComesLateAfterARestartContinues) {
   restart();
   turn();
   EXPECT_EQ(joules({"4000000"}), "3");
+}
+
+TEST_F(CounterTest, KeepsItsStartOverARestartAndABoot) {
+  joules({"1000000"});
+  const double start = to_seconds(clock_.realtime());
+  EXPECT_EQ(since("machine_energy_joules_total"), start);
+  joules({"3000000"});
+  restart();
+  joules({"4000000"});
+  restart(false);
+  joules({"1000000"});
+  EXPECT_EQ(since("machine_energy_joules_total"), start);
+  const std::string kept = section();
+  const std::string of_earlier_version = kept.substr(0, kept.rfind('\t')) + "\n";
+  open();
+  ASSERT_TRUE(dynamic_cast<Keeps&>(*part_).resume(of_earlier_version, true));
+  EXPECT_EQ(joules({"1000000"}), "3");
+  EXPECT_EQ(since("machine_energy_joules_total"), 0) << "unknown";
 }
 
 TEST_F(CounterTest, ADamagedSectionLeavesThePartAsItWas) {
@@ -322,6 +350,7 @@ TEST_F(PowerTest, TheEnergyOfAWorkloadIsItsPartOfTheCpuTime) {
   write("38419855704", "cpu  728198716 39636 158011089 37269636514 62997159 0 4781646 0 688783983 927",
         "62338613");
   turn(seconds(10));
+  const double start = to_seconds(clock_.realtime());
   write("39826460727", "cpu  728214069 39636 158013305 37269744359 62999128 0 4781732 0 688798719 927",
         "69571715");
   // 1406.605023 J * 7.233102 s / 1274.69 s: the machine has 128 CPUs.
@@ -333,6 +362,7 @@ TEST_F(PowerTest, TheEnergyOfAWorkloadIsItsPartOfTheCpuTime) {
   restart();
   // Its CPU time until the first turn is not known.
   EXPECT_NE(turn().find("workload=\"vm.scope\"} 7.981641\n"), std::string::npos) << walked(store_);
+  EXPECT_EQ(since("gpu_workload_host_energy_joules_total"), start);
   restart();
   book->close(vm);
   turn(seconds(10));

@@ -77,7 +77,7 @@ def processor_seconds(pid: int) -> float:
 def measured(daemon: Daemon, what: str, path: str = "", stalled: int = 0) -> list[Row]:
     with Clients(daemon.port, path, stalled) as clients:
         time.sleep(3)  # until all are connected
-        began, used = time.monotonic(), processor_seconds(daemon.pid)
+        began, used = time.monotonic(), processor_seconds(daemon.process.pid)
         scrapes = []
         while time.monotonic() < began + SECONDS:
             time.sleep(EVERY)
@@ -85,7 +85,7 @@ def measured(daemon: Daemon, what: str, path: str = "", stalled: int = 0) -> lis
             daemon.fetch("/metrics")
             scrapes.append((time.perf_counter() - asked) * 1e3)
         seconds = time.monotonic() - began
-        share, resident = (processor_seconds(daemon.pid) - used) / seconds, resident_mib(daemon.pid)
+        share, resident = (processor_seconds(daemon.process.pid) - used) / seconds, resident_mib(daemon.process.pid)
     rows = [Row(f"{what}: processor of a core, resident", f"{share:.1%}, {resident:.1f} MiB"),
             Row(f"{what}: a scrape", f"median {statistics.median(scrapes):.1f} ms, longest {max(scrapes):.1f} ms of {len(scrapes)}")]
     if clients.received:

@@ -112,7 +112,7 @@ class Served(unittest.TestCase):
         self.receiver = self.enterContext(own.Receiver())
         self.folder = self.enterContext(Folder(f"otlp: {{endpoint: 'http://127.0.0.1:{self.receiver.port}', interval: 1s}}\n"))
         self.daemon = self.enterContext(self.folder.daemon())
-        self.job = gpumeter.run("served", path=self.folder.datagram)
+        self.job = gpumeter.Run("served", path=self.folder.datagram, sigterm=False)
         self.addCleanup(self.job.stop)
 
     def points(self) -> list[ExponentialHistogramDataPoint]:

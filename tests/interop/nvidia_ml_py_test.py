@@ -23,7 +23,7 @@ NAMES = ("a100", "blackwell", "h100_8", "h200_mig7", "l40s", "pre_volta", "rtx_4
 # What the daemon makes itself of what NVML says: integrals, extremes, sums of reasons, tables, workloads, its own state; and
 # what it counts since it was started.
 OWN = re.compile(r"gpu_(\w+_seconds_total|(power|utilization)_(max|min)_\w+|throttled|throttle_reason_active|meter_source_info|peak_\w+|workload_\w+|up|info|fabric_info|partition_info|events_total"
-                 r"|(partition_)?xid_\w+|tensor_active_ratio|partition_tensor_active_ratio|fabric_health|pcie_(transmitted|received)_bytes_total)|(?!gpu_)\w+")
+                 r"|(partition_)?xid_\w+|tensor_active_ratio|energy_uncertainty_ratio|power_sensor_\w+|inventory_info|partition_tensor_active_ratio|fabric_health|pcie_(transmitted|received)_bytes_total)|(?!gpu_)\w+")
 # Likewise the states that the daemon sums up by itself.
 OWN_STATES = {("action", "other"), ("state", "failed")}
 # A row whose fallback is a sum or an integral of the daemon's own: its series may be there although NVML has no such value.
@@ -77,7 +77,9 @@ class NvidiaMlPyTest(unittest.TestCase):
             where = key(family, **labels)
             read.add(where)
             if family == "identity":
-                self.assert_identity(page, labels["gpu"], value)
+                self.assert_facts(page, "gpu_info", labels["gpu"], value)
+            elif family == "inventory":
+                self.assert_facts(page, "gpu_inventory_info", labels["gpu"], value)
             elif family == "processes":
                 self.assert_processes(page, labels["gpu"], value)
             elif family == "gpu_partition_info":
@@ -93,10 +95,10 @@ class NvidiaMlPyTest(unittest.TestCase):
         self.assertEqual([where for where in shown if where not in read and not OWN.fullmatch(where[0]) and not OWN_STATES & set(where[1])], [])
         self.assertGreaterEqual(compared, 10)
 
-    def assert_identity(self, page: Page, gpu: str, identity: dict) -> None:
-        (_, labels), = page.of("gpu_info", gpu=gpu)
+    def assert_facts(self, page: Page, family: str, gpu: str, facts: dict) -> None:
+        (_, labels), = page.of(family, gpu=gpu)
         info = dict(labels)
-        self.assertEqual({name: info.get(name, "") for name in identity}, identity)
+        self.assertEqual({name: info.get(name, "") for name in facts}, facts)
 
     def assert_processes(self, page: Page, gpu: str, memory: int | None) -> None:
         shown = sum(page.of("gpu_workload_memory_used_bytes", gpu=gpu).values())

@@ -184,7 +184,8 @@ class Gpu:
         for name, number in (("none", n.NVML_GPU_RECOVERY_ACTION_NONE), ("reset", n.NVML_GPU_RECOVERY_ACTION_GPU_RESET),
                              ("reboot", n.NVML_GPU_RECOVERY_ACTION_NODE_REBOOT), ("drain_p2p", n.NVML_GPU_RECOVERY_ACTION_DRAIN_P2P),
                              ("drain_and_reset", n.NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET),
-                             ("recover_imex", n.NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN)):
+                             ("recover_imex", n.NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN), ("bus_reset", n.NVML_GPU_RECOVERY_ACTION_BUS_RESET),
+                             ("system_reboot", n.NVML_GPU_RECOVERY_ACTION_SYSTEM_REBOOT)):
             say("gpu_recovery_action", {**self.labels, "action": name}, None if action is None else float(action == number))
 
     def errors(self) -> None:
@@ -211,7 +212,8 @@ class Gpu:
             self.fields("gpu_pcie_errors_total", {"severity": severity, "kind": kind}, number)
         for event, number in (("l0_to_recovery", n.NVML_FI_DEV_PCIE_L0_TO_RECOVERY_COUNTER), ("nak_received", n.NVML_FI_DEV_PCIE_COUNT_NAKS_RECEIVED),
                               ("nak_sent", n.NVML_FI_DEV_PCIE_COUNT_NAKS_SENT), ("unsupported_request", n.NVML_FI_DEV_PCIE_COUNT_UNSUPPORTED_REQ),
-                              ("lcrc_error", n.NVML_FI_DEV_PCIE_COUNT_LCRC_ERROR), ("lane_error", n.NVML_FI_DEV_PCIE_COUNT_LANE_ERROR)):
+                              ("lcrc_error", n.NVML_FI_DEV_PCIE_COUNT_LCRC_ERROR), ("lane_error", n.NVML_FI_DEV_PCIE_COUNT_LANE_ERROR),
+                              ("replay_rollover", n.NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER)):
             self.fields("gpu_pcie_link_events_total", {"event": event}, number)
 
     def links(self) -> None:
@@ -220,6 +222,8 @@ class Gpu:
         self.fields("gpu_interconnect_received_bytes_total", nvlink, n.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, scope=ALL_LINKS, scale=1024)
         self.fields("gpu_interconnect_links", nvlink, n.NVML_FI_DEV_NVLINK_LINK_COUNT)
         self.one("gpu_interconnect_links_up", nvlink, lambda: summed(lambda link: int(n.nvmlDeviceGetNvLinkState(h, link) != 0)), lacking=UNKNOWN)
+        self.one("gpu_interconnect_link_speed_bytes_per_second", nvlink, lambda: field(h, n.NVML_FI_DEV_NVLINK_GET_SPEED) or None,
+                 lambda: field(h, n.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON) or None, scale=1e6, lacking=UNKNOWN)
         for error, number, counter in (
                 ("crc_flit", n.NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, n.NVML_NVLINK_ERROR_DL_CRC_FLIT),
                 ("crc_data", n.NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL, n.NVML_NVLINK_ERROR_DL_CRC_DATA),
@@ -256,6 +260,52 @@ class Gpu:
             for state, number in (("healthy", n.NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), ("unhealthy", n.NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY),
                                   ("limited_capacity", n.NVML_GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY)):
                 say("gpu_fabric_health", {**self.labels, "state": state}, float(summary == number))
+        mask = getattr(info, "healthMask", 0) if there else 0
+        for condition, what, wrong in (
+                ("degraded_bandwidth", "DEGRADED_BW", "TRUE"), ("route_recovery", "ROUTE_RECOVERY", "TRUE"), ("route_unhealthy", "ROUTE_UNHEALTHY", "TRUE"),
+                ("access_timeout", "ACCESS_TIMEOUT_RECOVERY", "TRUE"), ("partition_unassigned", "PARTITION_ASSIGNED", "FALSE"), ("manager_disconnected", "GFM_STATE", "DISCONNECTED"),
+                *((condition, "INCORRECT_CONFIGURATION", wrong) for condition, wrong in (
+                    ("wrong_system_guid", "INCORRECT_SYSGUID"), ("wrong_chassis_serial", "INCORRECT_CHASSIS_SN"), ("no_partition", "NO_PARTITION"),
+                    ("too_few_links", "INSUFFICIENT_NVLINKS"), ("incompatible_firmware", "INCOMPATIBLE_GPU_FW"), ("invalid_location", "INVALID_LOCATION"),
+                    ("invalid_gpu_state", "GPU_STATE_INVALID")))):
+            of_mask = lambda part: getattr(n, f"NVML_GPU_FABRIC_HEALTH_MASK_{part}")
+            said = mask >> of_mask(f"SHIFT_{what}") & of_mask(f"WIDTH_{what}")
+            say("gpu_fabric_condition", {**self.labels, "condition": condition}, float(said == of_mask(f"{what}_{wrong}")) if said else None)
+
+    def settings(self) -> None:
+        h, switch = self.handle, ("disabled", "enabled")
+        self.fields("gpu_power_limit_watts", {"limit": "requested"}, n.NVML_FI_DEV_POWER_REQUESTED_LIMIT, scale=1e-3)
+        self.call("gpu_clock_customer_boost_hertz", {"clock": "graphics"}, n.nvmlDeviceGetMaxCustomerBoostClock, n.NVML_CLOCK_GRAPHICS, scale=1e6)
+        protected = asked("protected memory", lambda: n.nvmlDeviceGetConfComputeProtectedMemoryUsage(h))
+        for name, part in (("size", "total"), ("used", "used"), ("free", "free")):
+            say(f"gpu_protected_memory_{name}_bytes", self.labels, getattr(protected, part, None))
+        encoder = asked("encoder", lambda: n.nvmlDeviceGetEncoderStats(h)) or (None,) * 3
+        capture = asked("capture", lambda: n.nvmlDeviceGetFBCStats(h))
+        captured = (None,) * 3 if capture is None else (capture.sessionsCount, capture.averageFPS, capture.averageLatency)
+        for session, (count, frames, latency) in (("encode", encoder), ("capture", captured)):
+            labels = {**self.labels, "session": session}
+            say("gpu_video_sessions", labels, count)
+            say("gpu_video_session_frames_per_second", labels, frames)
+            say("gpu_video_session_latency_seconds", labels, latency and latency * 1e-6)
+        self.modes("accounting", asked("accounting", lambda: n.nvmlDeviceGetAccountingMode(h)), switch)
+        self.modes("addressing", asked("addressing", lambda: n.nvmlDeviceGetAddressingMode(h)), ("none", "hmm", "ats"))
+        c2c = asked("C2C", lambda: n.nvmlDeviceGetC2cModeInfoV(h))
+        self.modes("c2c", c2c and c2c.isC2cEnabled, switch)
+        able = n.c_nvmlDeviceCapabilities_v1_t()
+        is_able = asked("capabilities", lambda: n._nvmlCheckReturn(n.nvmlDeviceGetCapabilities(h, n.byref(able))) == n.NVML_SUCCESS)
+        self.modes("egm", is_able and int(able.capMask & n.NVML_DEV_CAP_EGM != 0), switch)
+        self.modes("virtualization", asked("virtualization", lambda: n.nvmlDeviceGetVirtualizationMode(h)), ("none", "passthrough", "vgpu", "host_vgpu", "host_vsga"))
+        self.inventory()
+
+    def inventory(self) -> None:
+        h, pci = self.handle, n.nvmlDeviceGetPciInfo(self.handle)
+        text = lambda function, *arguments: str(asked(function.__name__, lambda: function(h, *arguments)) or "")
+        cuda = asked("CUDA", n.nvmlSystemGetCudaDriverVersion)
+        say("inventory", self.labels, {
+            "board_part_number": text(n.nvmlDeviceGetBoardPartNumber), "inforom_image": text(n.nvmlDeviceGetInforomImageVersion),
+            "inforom_oem": text(n.nvmlDeviceGetInforomVersion, n.NVML_INFOROM_OEM), "inforom_ecc": text(n.nvmlDeviceGetInforomVersion, n.NVML_INFOROM_ECC),
+            "inforom_power": text(n.nvmlDeviceGetInforomVersion, n.NVML_INFOROM_POWER), "pcie_max_generation": text(n.nvmlDeviceGetGpuMaxPcieLinkGeneration),
+            "pci_device_id": f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}", "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else ""})
 
     def performance(self) -> None:
         gpm = asked("GPM support", lambda: n.nvmlGpmQueryDeviceSupport(self.handle))
@@ -360,7 +410,7 @@ def gpm_values(handle, prefix: str, take) -> dict:
 def read_all() -> None:
     for index in range(n.nvmlDeviceGetCount()):
         gpu = Gpu(index)
-        for part in (gpu.identity, gpu.activity, gpu.memory, gpu.power, gpu.temperature, gpu.clocks, gpu.fans, gpu.health, gpu.pcie, gpu.links,
+        for part in (gpu.identity, gpu.activity, gpu.memory, gpu.power, gpu.temperature, gpu.clocks, gpu.fans, gpu.health, gpu.settings, gpu.pcie, gpu.links,
                      gpu.performance, gpu.processes, gpu.licence, gpu.partitions):
             part()
 

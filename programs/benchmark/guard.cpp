@@ -358,8 +358,8 @@ Result<std::vector<Gpu>> parse_gpus(std::string_view live, std::string_view seri
 }
 
 // The daemon answers from memory. While a benchmark runs, a process is noticed between two answers.
-Daemon::Daemon(client::Address address, const client::Access& access)
-    : client_(std::move(address), access,
+Daemon::Daemon(client::Address address)
+    : client_(std::move(address),
               {std::chrono::milliseconds(250), std::chrono::milliseconds(250), std::size_t{16} << 20U},
               "gpumeter-benchmark") {}
 

@@ -58,7 +58,7 @@ constexpr std::chrono::seconds kLongestSilence{3};
 /// The daemon, asked over HTTP. Blocks up to 250 ms a request. One thread.
 class Daemon {
  public:
-  Daemon(client::Address address, const client::Access& access);
+  explicit Daemon(client::Address address);
 
   /// All GPUs with all that parse_gpus() knows. The Error names a remedy.
   Result<std::vector<Gpu>> gpus();

@@ -43,7 +43,6 @@ struct Options {
   bool blas = true;
   std::chrono::milliseconds time = kLongestTests;  ///< of one GPU's tests
   client::Address address;
-  client::Access access;
   std::string jobs_socket;  ///< empty: nothing is sent
   std::string history;      ///< a folder
   std::string lock;
@@ -93,15 +92,10 @@ std::vector<Flag> flags() {
 
 std::variant<Options, Exit> options_of(const CommandLine& line) {
   Options options;
-  const std::string url = line.value("--url", "http://localhost:10478");
-  const Result<client::Address> address = client::parse_address(url);
-  if (!address)
-    return usage_error(
-        "--url: " + gpumeter::quoted(options::printable(url)) + ": " + address.error().message(), kProgram);
-  options.address = *address;
-  Result<client::Access> access = client::access_of(line.value("--ca-file"), line.value("--login-file"));
-  if (!access) return usage_error("--login-file: " + access.error().message(), kProgram);
-  options.access = *std::move(access);
+  Result<client::Address> address = client::parse_address(
+      line.value("--url", "http://localhost:10478"), line.value("--ca-file"), line.value("--login-file"));
+  if (!address) return usage_error(address.error().message(), kProgram);
+  options.address = *std::move(address);
   const std::string text = line.value("--time", "17s");
   const auto time = parse_duration(text);
   if (!time || *time < kShortest || *time > kLongestTests)
@@ -173,10 +167,7 @@ void complain(const std::string& text) { std::fprintf(stderr, "gpumeter-benchmar
 class Session {
  public:
   Session(const Options& options, Lock lock)
-      : options_(options),
-        lock_(std::move(lock)),
-        daemon_(options.address, options.access),
-        history_(options.history) {}
+      : options_(options), lock_(std::move(lock)), daemon_(options.address), history_(options.history) {}
 
   Result<Done> choose() {
     if (!options_.needs_daemon()) return chosen_.emplace_back().model = "processor", Done{};

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
+#include "base/options.hpp"
+#include "base/text.hpp"
 
 namespace gpumeter::client {
 namespace {
@@ -86,16 +88,7 @@ Descriptor connected_to(const sockaddr_vm& machine, std::chrono::milliseconds li
   return server;
 }
 
-}  // namespace
-
-Result<Access> access_of(std::string ca_file, const std::string& login_file) {
-  if (login_file.empty()) return Access{std::move(ca_file), {}};
-  Result<Login> login = read_login(login_file);
-  if (!login) return login.error();
-  return Access{std::move(ca_file), *std::move(login)};
-}
-
-Result<Address> parse_address(const std::string& text) {
+Result<Address> address_of(const std::string& text) {
   constexpr std::string_view kUnix = "unix:";
   if (text.starts_with(kUnix)) {
     const std::string path = text.substr(kUnix.size());
@@ -122,6 +115,21 @@ Result<Address> parse_address(const std::string& text) {
   curl_url_set(url.get(), CURLUPART_FRAGMENT, nullptr, 0);
   Address address{part_of(url, CURLUPART_URL), host_for_people(url)};
   while (address.url.ends_with('/')) address.url.pop_back();
+  return address;
+}
+
+}  // namespace
+
+Result<Address> parse_address(const std::string& text, const std::string& ca_file,
+                              const std::string& login_file) {
+  Result<Address> address = address_of(text);
+  if (!address) return address.error().with(gpumeter::quoted(options::printable(text)));
+  address->text = text;
+  address->ca_file = ca_file;
+  if (login_file.empty()) return address;
+  Result<Login> login = read_login(login_file);
+  if (!login) return login.error();
+  address->login = *std::move(login);
   return address;
 }
 
@@ -166,14 +174,14 @@ struct HttpClient::Session {
   }
 };
 
-HttpClient::HttpClient(Address address, const Access& access, const Limits& limits, const char* user_agent)
+HttpClient::HttpClient(Address to, const Limits& limits, const char* user_agent)
     : session_(new Session{
-          .address = std::move(address), .most_bytes = limits.bytes, .connect_limit = limits.connect}) {
+          .address = std::move(to), .most_bytes = limits.bytes, .connect_limit = limits.connect}) {
   CURL* curl = session_->curl;
   if (curl == nullptr) return;
-  if (!session_->address.socket.empty())
-    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, session_->address.socket.c_str());
-  if (session_->address.machine) {
+  const Address& address = session_->address;
+  if (!address.socket.empty()) curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, address.socket.c_str());
+  if (address.machine) {
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, &Session::connect_machine);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, session_.get());
   }
@@ -187,11 +195,11 @@ HttpClient::HttpClient(Address address, const Access& access, const Limits& limi
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, session_->problem.data());
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Session::append);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, session_.get());
-  if (!access.ca_file.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, access.ca_file.c_str());
-  if (access.login.user.empty()) return;
+  if (!address.ca_file.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, address.ca_file.c_str());
+  if (address.login.user.empty()) return;
   curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
-  curl_easy_setopt(curl, CURLOPT_USERNAME, access.login.user.c_str());
-  curl_easy_setopt(curl, CURLOPT_PASSWORD, access.login.password.c_str());
+  curl_easy_setopt(curl, CURLOPT_USERNAME, address.login.user.c_str());
+  curl_easy_setopt(curl, CURLOPT_PASSWORD, address.login.password.c_str());
 }
 
 HttpClient::~HttpClient() = default;

@@ -14,27 +14,23 @@
 /// calls curl_global_init() before its first thread.
 namespace gpumeter::client {
 
-/// The address of a server.
+/// The address of a server, and what it requires of its clients.
 struct Address {
   std::string url;   ///< without a path's last "/": "http://node17:10478"
   std::string host;  ///< for people: "node17", with the port if it is not gpumeter's; this machine's name
                      ///< for localhost
   std::string socket = {};                  ///< path of a Unix socket; empty: TCP or `machine`
   std::optional<sockaddr_vm> machine = {};  ///< a virtual machine, or the host of this one
+  std::string ca_file = {};                 ///< authorities for https, PEM; empty: the system's
+  Login login = {};
+  std::string text = {};  ///< as it was given, for messages
 };
 
 /// Reads a URL, HOST[:PORT], or unix:/PATH, vsock:CID:PORT and :PORT as in `web.listen`. A text without
-/// scheme is http, and its default port is 10478. The Error says what is wrong.
-Result<Address> parse_address(const std::string& text);
-
-/// What a server requires of its clients.
-struct Access {
-  std::string ca_file;  ///< authorities for https, PEM; empty: the system's
-  Login login;
-};
-
-/// With the user that the file names; empty: no user. Reads the file. The Error says what is wrong with it.
-Result<Access> access_of(std::string ca_file, const std::string& login_file);
+/// scheme is http, and its default port is 10478. The user is that of the file; empty: none. The Error names
+/// the text or the file, and what is wrong with it.
+Result<Address> parse_address(const std::string& text, const std::string& ca_file = {},
+                              const std::string& login_file = {});
 
 /// The bounds of one request.
 struct Limits {
@@ -52,7 +48,7 @@ class HttpClient {
     std::string body;
   };
 
-  HttpClient(Address address, const Access& access, const Limits& limits, const char* user_agent);
+  HttpClient(Address address, const Limits& limits, const char* user_agent);
   ~HttpClient();
   HttpClient(HttpClient&&) noexcept;
 

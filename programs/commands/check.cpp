@@ -18,7 +18,6 @@
 #include "base/text.hpp"
 #include "daemon/cli/once.hpp"
 #include "exporter/health/judge.hpp"
-#include "exporter/http/settings.hpp"
 #include "exporter/json/api.hpp"
 #include "programs/client/http.hpp"
 #include "programs/commands/commands.hpp"
@@ -207,22 +206,20 @@ health::Report judge_here(const config::Config& config) {
   return report;
 }
 
-std::string no_user(const client::Access& access) {
-  if (access.login.user.empty()) return " requires a user (web.config_file): check --login-file";
-  return " refuses the user " + access.login.user;
+std::string no_user(const client::Address& address) {
+  if (address.login.user.empty()) return " requires a user (web.config_file): check --login-file";
+  return " refuses the user " + address.login.user;
 }
 
 /// nullopt: no daemon listens there.
-Result<std::optional<health::Report>> ask_daemon(const std::string& url, const client::Access& access) {
-  Result<client::Address> address = client::parse_address(url);
-  if (!address) return address.error().with(url);
-  client::HttpClient client(*std::move(address), access, {kPatience, kPatience, kMostBytes},
-                            "gpumeter-commands");
+Result<std::optional<health::Report>> ask_daemon(const client::Address& address) {
+  const std::string& url = address.text;
+  client::HttpClient client(address, {kPatience, kPatience, kMostBytes}, "gpumeter-commands");
   const Result<client::HttpClient::Answer> answer = client.get("/api/v1/health");
   if (!answer && client.was_refused()) return std::optional<health::Report>();
   if (!answer) return answer.error().with(url);
   if (answer->status == 404) return Error(url + " has no /api/v1/health; is it an older gpumeter?");
-  if (answer->status == 401) return Error(url + no_user(access));
+  if (answer->status == 401) return Error(url + no_user(address));
   if (answer->status != 200) return Error(url + " answers with status " + std::to_string(answer->status));
   Result<health::Report> report = parse_health_json(answer->body, SystemClock().monotonic());
   if (!report) return report.error().with(url);
@@ -230,10 +227,10 @@ Result<std::optional<health::Report>> ask_daemon(const std::string& url, const c
 }
 
 /// Waits for the first judgement of a daemon that has just started, as after a restart of the service.
-Result<std::optional<health::Report>> ask_patiently(const std::string& url, const client::Access& access) {
+Result<std::optional<health::Report>> ask_patiently(const client::Address& address) {
   const auto until = std::chrono::steady_clock::now() + kFirstJudgement;
   while (true) {
-    Result<std::optional<health::Report>> asked = ask_daemon(url, access);
+    Result<std::optional<health::Report>> asked = ask_daemon(address);
     const bool is_judged = !asked || !*asked || !(*asked)->devices.empty() || !(*asked)->machine.empty();
     if (is_judged || std::chrono::steady_clock::now() >= until) return asked;
     std::this_thread::sleep_for(kBetweenQuestions);
@@ -241,14 +238,12 @@ Result<std::optional<health::Report>> ask_patiently(const std::string& url, cons
 }
 
 Result<health::Report> report_of(const CheckOptions& options, const config::Config& config) {
-  const std::string url =
-      options.daemon.url.empty() ? config.of<HttpSettings>().listen.front() : options.daemon.url;
-  const Result<client::Access> access = client::access_of(options.daemon.ca_file, options.daemon.login_file);
-  if (!access) return access.error();
-  Result<std::optional<health::Report>> asked = ask_patiently(url, *access);
+  const Result<client::Address> address = options.daemon.address(config);
+  if (!address) return address.error();
+  Result<std::optional<health::Report>> asked = ask_patiently(*address);
   if (!asked) return asked.error();
   if (*asked) return **std::move(asked);
-  if (!options.daemon.url.empty()) return Error(url + ": no daemon listens there");
+  if (!options.daemon.url.empty()) return Error(address->text + ": no daemon listens there");
   return judge_here(config);
 }
 

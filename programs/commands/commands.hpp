@@ -12,6 +12,8 @@
 #include "collectors/attribution/names/manual_file.hpp"
 #include "config/config.hpp"
 #include "exporter/health/report.hpp"
+#include "exporter/http/settings.hpp"
+#include "programs/client/http.hpp"
 
 /// What the commands `check`, `record`, `allocate`, `forget`, `explain` and `bundle` do, each in its own
 /// source; main.cpp reads their words.
@@ -29,6 +31,12 @@ struct DaemonToAsk {
   std::string url;         ///< empty: the first address of web.listen
   std::string ca_file;     ///< empty: the system's authorities
   std::string login_file;  ///< empty: no user
+
+  /// Reads the file. The Error names the file or the url.
+  Result<client::Address> address(const config::Config& config) const {
+    return client::parse_address(url.empty() ? config.of<HttpSettings>().listen.front() : url, ca_file,
+                                 login_file);
+  }
 };
 
 /// The flags of `gpumeter check`.

@@ -9,8 +9,6 @@
 
 #include "base/folder.hpp"
 #include "collectors/pages/replay.hpp"
-#include "exporter/http/settings.hpp"
-#include "programs/client/http.hpp"
 #include "programs/commands/commands.hpp"
 
 namespace gpumeter {
@@ -57,8 +55,8 @@ class Writer {
 /// Asks the daemon for its pages.
 class Asker {
  public:
-  Asker(client::Address address, const client::Access& access, std::string path)
-      : client_(std::move(address), access, kLimits, "gpumeter-commands"), path_(std::move(path)) {}
+  Asker(client::Address address, std::string path)
+      : client_(std::move(address), kLimits, "gpumeter-commands"), path_(std::move(path)) {}
 
   Result<pages::RecordedPage> ask() {
     Result<client::HttpClient::Answer> answer = client_.get(path_);
@@ -81,21 +79,17 @@ class Asker {
 }  // namespace
 
 Result<std::string> record(const RecordOptions& options, const config::Config& config, Signals& signals) {
-  const auto& web = config.of<HttpSettings>();
-  const std::string url = options.daemon.url.empty() ? web.listen.front() : options.daemon.url;
-  Result<client::Address> address = client::parse_address(url);
-  if (!address) return address.error().with(url);
-  const Result<client::Access> access = client::access_of(options.daemon.ca_file, options.daemon.login_file);
-  if (!access) return access.error();
-  Asker asker(*std::move(address), *access, web.telemetry_path + "?detail=full");
+  const Result<client::Address> address = options.daemon.address(config);
+  if (!address) return address.error();
+  Asker asker(*address, config.of<HttpSettings>().telemetry_path + "?detail=full");
   Result<pages::RecordedPage> page = asker.ask();
-  if (!page) return page.error().with(url);
+  if (!page) return page.error().with(address->text);
   Result<Writer> writer = Writer::create(options.file);
   if (!writer) return writer.error();
   const auto begun = steady_clock::now();
   std::size_t pages = 0;
   for (auto due = begun;; page = asker.ask()) {
-    if (!page) std::fprintf(stderr, "gpumeter: %s: %s\n", url.c_str(), page.error().message().c_str());
+    if (!page) std::fprintf(stderr, "gpumeter: %s\n", page.error().with(address->text).message().c_str());
     const Result<Done> written = writer->add(page ? *page : pages::RecordedPage{Asker::now(), ""});
     if (!written) return written.error();
     ++pages;

@@ -459,7 +459,7 @@ class Profiler final : public Part {
       : settings_(context.settings_of<Settings>()),
         clock_(context.clock),
         log_(context.log),
-        daemon_({.url = "http://localhost", .host = "", .socket = context.paths.api}, {}, kPage,
+        daemon_({.url = "http://localhost", .host = "", .socket = context.paths.api}, kPage,
                 "gpumeter-profiler"),
         conditions_(settings_.thresholds),
         search_(settings_, context.paths.procfs, clock_, log_),

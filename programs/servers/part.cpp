@@ -406,7 +406,7 @@ Result<std::string> fetch(const Target& target) {
   const bool is_ip6 = target.host.find(':') != std::string::npos;
   const std::string host = is_ip6 ? "[" + target.host + "]" : target.host;
   const std::string url = (target.is_tls ? "https://" : "http://") + host + ":" + target.port;
-  client::HttpClient client({url, host}, {}, {kPatience, kPatience, kMostBytes}, "gpumeter");
+  client::HttpClient client({url, host}, {kPatience, kPatience, kMostBytes}, "gpumeter");
   Result<client::HttpClient::Answer> answer = client.get(target.path);
   if (client.was_refused()) return Error("connection refused");
   if (!answer) return answer.error();

@@ -158,7 +158,7 @@ class Facts {
  public:
   Facts(const std::string& socket, Machine& machine, Log& log)
       : socket_(socket),
-        client_({.url = "http://localhost", .host = {}, .socket = socket}, {}, kLimits, "gpumeter"),
+        client_({.url = "http://localhost", .host = {}, .socket = socket}, kLimits, "gpumeter"),
         machine_(machine),
         log_(log) {}
 

@@ -48,7 +48,6 @@ namespace {
 /// The validated command line.
 struct Options {
   client::Address address;
-  client::Access access;
   Nanoseconds interval{};
   Sort sort = Sort::state;
   bool once = false;
@@ -97,15 +96,10 @@ std::variant<Options, Exit> options_of(const CommandLine& line) {
   Options options;
   options.once = line.is_on("--once");
   options.json = line.is_on("--json");
-  const std::string url = line.value("--url", "http://localhost:10478");
-  const Result<client::Address> address = client::parse_address(url);
-  if (!address)
-    return usage_error(
-        "--url: " + gpumeter::quoted(options::printable(url)) + ": " + address.error().message(), kProgram);
-  options.address = *address;
-  Result<client::Access> access = client::access_of(line.value("--ca-file"), line.value("--login-file"));
-  if (!access) return usage_error("--login-file: " + access.error().message(), kProgram);
-  options.access = *std::move(access);
+  Result<client::Address> address = client::parse_address(
+      line.value("--url", "http://localhost:10478"), line.value("--ca-file"), line.value("--login-file"));
+  if (!address) return usage_error(address.error().message(), kProgram);
+  options.address = *std::move(address);
   const std::string text = line.value("--interval", "1s");
   const auto interval = parse_interval(text);
   if (!interval)
@@ -552,7 +546,7 @@ int run(const Options& options) {
   static const SystemClock kClock;  // outlives a thread that is left behind
   constexpr client::Limits kLimits{std::chrono::seconds(3), std::chrono::seconds(10), std::size_t{64} << 20U};
   const Charset charset = charset_of_locale();
-  Query query(HttpClient(options.address, options.access, kLimits, "gpumeter-top"), charset, kClock);
+  Query query(HttpClient(options.address, kLimits, "gpumeter-top"), charset, kClock);
   if (options.json) return print_lines(query, options, kClock);
   Result<Snapshot> first = query.run();
   if (!first) return fail(unreachable(options, first.error()));

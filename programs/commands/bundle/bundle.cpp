@@ -29,7 +29,6 @@
 #include "daemon/cli/docs.hpp"
 #include "daemon/cli/once.hpp"
 #include "daemon/setup.hpp"
-#include "exporter/http/settings.hpp"
 #include "programs/client/http.hpp"
 #include "programs/commands/bundle/nvml_answers.hpp"
 #include "programs/commands/bundle/redaction.hpp"
@@ -285,14 +284,9 @@ void add_own_page(config::Config config, const Clock& clock, Bundle& bundle) {
 }
 
 void add_daemon_pages(const BundleOptions& options, const config::Config& config, Bundle& bundle) {
-  const DaemonToAsk& daemon = options.daemon;
-  const std::string url = daemon.url.empty() ? config.of<HttpSettings>().listen.front() : daemon.url;
-  const Result<client::Access> access = client::access_of(daemon.ca_file, daemon.login_file);
-  Result<client::Address> address = client::parse_address(url);
-  if (!access || !address)
-    return bundle.missing.push_back("pages of the daemon: " +
-                                    (access ? address.error() : access.error()).message());
-  client::HttpClient client(*std::move(address), *access, {kDaemonPatience, kDaemonPatience, kMostPageBytes},
+  Result<client::Address> address = options.daemon.address(config);
+  if (!address) return bundle.missing.push_back("pages of the daemon: " + address.error().message());
+  client::HttpClient client(*std::move(address), {kDaemonPatience, kDaemonPatience, kMostPageBytes},
                             "gpumeter-commands");
   for (const auto& [path, name] : {std::pair("/metrics?detail=full", "pages/daemon.prom"),
                                    std::pair("/api/v1/health", "pages/health.json")}) {

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 HttpClient client(const std::string& address, milliseconds total = milliseconds(30'000)) {
-  return {*parse_address(address), {}, {milliseconds(30'000), total, std::size_t{1} << 20U}, "test"};
+  return {*parse_address(address), {milliseconds(30'000), total, std::size_t{1} << 20U}, "test"};
 }
 
 /// A server that sends one answer to one client, and keeps the connection open if the answer is empty.
@@ -73,7 +73,8 @@ TEST(ProgramsHttp, TakesAVirtualMachinesAddress) {
   for (const char* odd : {"vsock::10478", "vsock:2", "vsock:x:10478"}) {
     const Result<Address> address = parse_address(odd);
     ASSERT_FALSE(address) << odd;
-    EXPECT_EQ(address.error().message(), "write vsock:CID:PORT; CID 2 is the host of a virtual machine");
+    EXPECT_EQ(address.error().message(),
+              "\"" + std::string(odd) + "\": write vsock:CID:PORT; CID 2 is the host of a virtual machine");
   }
 }
 
@@ -95,7 +96,7 @@ TEST(ProgramsHttp, ReadsFromAVirtualMachine) {
       send(client.number(), answer.data(), answer.size(), MSG_NOSIGNAL);
     }
   });
-  HttpClient http(*parse_address("vsock:1:47118"), {}, {milliseconds(200), milliseconds(30'000), 1U << 20U},
+  HttpClient http(*parse_address("vsock:1:47118"), {milliseconds(200), milliseconds(30'000), 1U << 20U},
                   "test");
   const Result<HttpClient::Answer> first = http.get("/x");
   const Result<HttpClient::Answer> second = http.get("/x");

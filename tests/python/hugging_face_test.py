@@ -106,8 +106,11 @@ class CallbackTest(unittest.TestCase):
                                         "_e{8,7}:run_stop|success|#run:tune"])
 
     def test_samples_are_those_of_the_batches(self) -> None:
-        """An epoch of 22 samples in batches of 4: the last step has 6 samples, not 8."""
+        """An epoch of 22 samples in batches of 4: the last step has 6 samples, not 8. The loader is one of Accelerate 1.15, which says that it is
+        of another class."""
         class Loader:
+            __class__ = property(lambda self: list)  # type: ignore[assignment]
+
             def __iter__(self) -> Any:
                 for size in (4, 4, 4, 4, 4, 2):
                     yield {"return_loss": True, "input_ids": SimpleNamespace(shape=(size, 128))}
@@ -115,6 +118,7 @@ class CallbackTest(unittest.TestCase):
         trainer, loader = Trainer(gpumeter.hugging_face_callback("tune")), Loader()
         trainer.begin(train_dataloader=loader)
         self.assertIsInstance(loader, Loader)
+        self.assertIsInstance(loader, list)
         for _ in range(2):  # epochs
             batches = iter(loader)
             for _ in range(3):
@@ -123,6 +127,20 @@ class CallbackTest(unittest.TestCase):
         trainer.event("on_train_end")
         self.assertEqual(sum(int(line.split("|")[0].split(":")[1]) for line in self.lines() if line.startswith("ml.samples:")), 44)
         self.assertIs(type(loader), Loader)
+
+    def test_a_loader_that_cannot_be_followed(self) -> None:
+        class Loader:
+            __slots__ = ()
+
+            def __iter__(self) -> Any:
+                return iter(())
+
+        trainer = Trainer(gpumeter.hugging_face_callback("tune", targets={"accuracy": 0.9}))
+        trainer.begin(train_dataloader=Loader())
+        trainer.event("on_train_end")
+        lines = "".join(self.lines())
+        self.assertIn("ml.batch_size:", lines)
+        self.assertIn("ml.target:0.9", lines)
 
     def test_a_step_lasts_from_its_begin_to_its_end(self) -> None:
         """Two batches each, with what comes between two steps: logs, an evaluation, a checkpoint."""

@@ -10,6 +10,8 @@ from ._run import Run
 from ._wire import Number
 
 _PREFIX = "eval_"
+# Accelerate's loaders have a property of that name, which tells isinstance() the class of the loader that they wrap.
+_CLASS = object.__dict__["__class__"]
 _TOTALS = ("total_flos", "num_input_tokens_seen", "num_tokens")  # totals; count() reports their growth
 
 
@@ -100,6 +102,7 @@ class _HuggingFace:
         """Samples in one step of this process, unless its batches are smaller."""
         return int(args.train_batch_size * args.gradient_accumulation_steps)
 
+    @harmless
     def _follow(self, loader: Any) -> None:
         """Looks at each batch that the trainer takes: the last ones of an epoch are smaller, and so is their step. Neither the arguments nor
         the state say by how much, and iter() looks for __iter__ in the class of the loader only."""
@@ -114,12 +117,12 @@ class _HuggingFace:
                 yield batch
 
         with contextlib.suppress(TypeError):  # a class of another layout
-            loader.__class__ = type(kind.__name__, (kind,), {"__iter__": iterate})
+            _CLASS.__set__(loader, type(kind.__name__, (kind,), {"__iter__": iterate}))
             self._loader = (loader, kind)
 
     def _leave(self) -> None:
         if self._loader:
-            self._loader[0].__class__ = self._loader[1]
+            _CLASS.__set__(*self._loader)
         self._loader = None
 
     @harmless

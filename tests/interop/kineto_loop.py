@@ -24,14 +24,17 @@ def step() -> None:
     optimizer.step()
 
 
-def processor_seconds(task: str) -> float:
-    return int(Path(f"/proc/self/task/{task}/schedstat").read_text().split()[0]) / 1e9
+def processor_seconds(task: str) -> "float | None":
+    """None: the thread has ended."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/self/task/{task}/schedstat").read_text().split()[0]) / 1e9
+    return None
 
 
 for _ in range(50):
     step()
 threads = [task for task in os.listdir("/proc/self/task") if task not in begun]
-before = {task: processor_seconds(task) for task in threads}
+before = {task: taken for task in threads if (taken := processor_seconds(task)) is not None}
 print("ready", flush=True)
 start, steps, worked = time.monotonic(), 0, time.thread_time()
 while (now := time.monotonic()) - start < seconds:
@@ -42,5 +45,5 @@ while (now := time.monotonic()) - start < seconds:
         with contextlib.suppress(OSError):  # no daemon runs
             out.sendto(f"ml.steps:1|c|#run:loop\nml.step.seconds:{time.monotonic() - now}|d|#run:loop".encode(), jobs)
 worked = time.thread_time() - worked
-others = sum(processor_seconds(task) - before[task] for task in threads if Path(f"/proc/self/task/{task}").exists())
+others = sum(taken - began for task, began in before.items() if (taken := processor_seconds(task)) is not None)
 print(steps, worked, others, time.monotonic() - start, flush=True)

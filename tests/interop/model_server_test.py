@@ -2,10 +2,8 @@
 """A real Triton on the processor: the daemon finds it by its listening port and shows what Triton's own page shows.
 
 The processor is no GPU, so the program `tritonserver` is put on a simulated one."""
-import json
 import subprocess
 import sys
-import tempfile
 import unittest
 import urllib.request
 from contextlib import contextmanager
@@ -18,7 +16,7 @@ except ImportError as error:
     sys.exit(77)
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "e2e"))
+from server_pages import watched  # noqa: E402  (finds the harness)
 from harness import Daemon, free_port, wait_until  # noqa: E402
 
 
@@ -50,14 +48,9 @@ def own_page(port: int) -> dict[str, float]:
 
 class ModelServerTest(unittest.TestCase):
     def test_triton(self) -> None:
-        with tempfile.TemporaryDirectory() as folder, triton() as (client, port):
+        with triton() as (client, port):
             server = next(pid for pid in children(client.pid) if Path(f"/proc/{pid}/comm").read_text() == "tritonserver\n")
-            config = Path(folder, "gpumeter.yaml")
-            config.write_text(json.dumps({
-                "sampling": {"normal": "1s"}, "servers": {"enabled": True, "ports": [str(port)], "processes": ["tritonserver"]},
-                "collectors": {"nvidia": {"enabled": False}, "amd": {"enabled": False},
-                               "simulated": {"enabled": True, "devices": 1, "processes": [f"0={server},busy=0.5"]}}}))
-            with Daemon(f"--config.file={config}") as daemon:
+            with watched(server, port, "tritonserver") as daemon:
                 for asked in range(1, 6):
                     client.stdin.write("\n")
                     client.stdin.flush()

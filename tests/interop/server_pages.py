@@ -1,9 +1,10 @@
-"""A daemon that reads the page of a real model server on the processor, and that page as the server writes it.
+"""A daemon beside gpumeter-servers, which reads the page of a real model server on the processor, and that page as the server writes it.
 
 The processor is no GPU, so the server's process is put on a simulated one."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import urllib.request
@@ -12,19 +13,20 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
-from harness import Daemon, Page, text_page, wait_until  # noqa: E402
+from harness import Daemon, Page, Program, text_page, wait_until  # noqa: E402
 
 
 @contextmanager
 def watched(pid: int, port: int, *processes: str):
-    """Yields a daemon that finds the server by its port and by one of its names. The process `pid` is on the GPU."""
+    """Yields a daemon that shows the server, which is found by its port and by one of its names. The process `pid` is on the GPU."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "gpumeter.yaml")
         config.write_text(json.dumps({
             "sampling": {"normal": "1s"}, "servers": {"enabled": True, "ports": [str(port)], "processes": [*processes]},
+            "pages": {"folders": [folder], "trusted": [str(os.geteuid())]},
             "collectors": {"nvidia": {"enabled": False}, "amd": {"enabled": False},
                            "simulated": {"enabled": True, "devices": 1, "processes": [f"0={pid},busy=0.5"]}}}))
-        with Daemon(f"--config.file={config}") as daemon:
+        with Daemon(f"--config.file={config}") as daemon, Program("gpumeter-servers", daemon, config, pages=Path(folder)):
             yield daemon
 
 

@@ -75,7 +75,10 @@ export function overridesOf(scale: Scale): DynamicConfigValue[] {
 export const refId = (index: number): string => String.fromCharCode('A'.charCodeAt(0) + index);
 
 export const overTime = (queries: Query[]) =>
-  queries.map((query, index) => target(query.expr, index).legendFormat(query.legend).range());
+  queries.map((query, index) => {
+    const line = target(query.expr, index).legendFormat(query.legend).range();
+    return query.exemplars ? line.exemplar(true) : line;
+  });
 
 /** The last value only. */
 export const now = (queries: Query[]) =>

@@ -43,7 +43,7 @@ export const throughput: Row = {
   ],
 };
 
-/** The median, 95 % and 99 %. */
+/** The median, 95 % and 99 %, with the traces of single durations if Prometheus stores exemplars. */
 const quantiles = (title: string, description: string, histogram: string, ...matchers: string[]): Panel => ({
   kind: 'series',
   title,
@@ -52,6 +52,7 @@ const quantiles = (title: string, description: string, histogram: string, ...mat
   queries: [0.5, 0.95, 0.99].map((share) => ({
     expr: quantile(share, histogram, ...matchers),
     legend: `${share * 100} %: ${RUN}`,
+    exemplars: share === 0.99,
   })),
 });
 

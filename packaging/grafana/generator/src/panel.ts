@@ -9,6 +9,8 @@ export interface Query {
   legend: string;
   look?: Look;
   unit?: string;
+  /** Show the exemplars of its histogram as points. */
+  exemplars?: boolean;
 }
 
 export interface Link {

@@ -12,6 +12,7 @@ from pathlib import Path
 import at_once
 from harness import ROOT, Daemon, Page, wait_until
 from jobs import Folder, dropped
+from protobuf_test import PROTOBUF, fields, messages
 from workloads_test import machine
 
 JOB = {"kind": "slurm_job", "workload": "4711"}
@@ -37,6 +38,19 @@ def own_counters(page: Page) -> dict:
     return {key: value for key, value in page.items() if key[0] in OWN}
 
 
+def starts(daemon: Daemon) -> dict[tuple, bytes]:
+    """The times at which the counters of the device began, which only the protobuf page has."""
+    found = {}
+    for message in messages(daemon.fetch("/metrics", {"Accept": PROTOBUF}).body):
+        parts = list(fields(message))
+        name, metrics = dict(parts)[1].decode(), [list(fields(value)) for number, value in parts if number == 4]
+        for metric in metrics if name in OWN else ():
+            counter = dict(fields(dict(metric)[3]))
+            if 3 in counter:
+                found[name, *(value for number, value in metric if number == 1)] = counter[3]
+    return found
+
+
 def costs(daemon: Daemon, path: str = "") -> list[dict]:
     return json.loads(daemon.fetch("/api/v1/workloads" + path).text)["workloads"]
 
@@ -48,7 +62,7 @@ def written(folder: Path, config: dict) -> str:
 
 
 class Xid(unittest.TestCase):
-    """An XID that the first daemon saw is a reason of the second one."""
+    """An XID that the first daemon saw is a reason of the second one, and its counters began when those of the first did."""
 
     def holds(self, daemon: Daemon) -> bool:
         return bool(daemon.page().of("gpu_health_reason", reason="xid_79"))
@@ -58,10 +72,14 @@ class Xid(unittest.TestCase):
         with Daemon("--simulate=1", "--simulate-event=xid:79 0 after 1s", state=state) as first:
             wait_until(lambda: self.holds(first), "the reason of the XID", 20)
             wait_until(lambda: "gpu_xid_errors_total,xid=79" in "".join(path.read_text() for path in Path(state).rglob("figures.*")), "a copy", 20)
+            began = starts(first)
             end(first)
+        self.assertGreater(len(began), 3)
         with Daemon("--simulate=1", state=state) as second:
             wait_until(lambda: second.page().of("gpu_health"), "a judgement", 20)
             self.assertTrue(self.holds(second), second.log)
+            later = starts(second)
+            self.assertEqual({key: later.get(key) for key in began}, began)
 
     def test_after_a_crash(self):
         self.check(lambda daemon: daemon.process.kill())

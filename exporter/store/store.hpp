@@ -65,7 +65,7 @@ struct StoredSource {
   std::uint64_t age;  ///< grows with each source; guests are older than all others
   std::vector<Slot> slots = {};
   std::vector<double> since = {};  ///< Series::since() by slot; shorter than `slots` if no later slot has one
-  std::map<std::size_t, Exemplar> exemplars = {};  ///< by slot; of few
+  std::map<std::size_t, Exemplar> exemplars = {};  ///< by slot; few series have one
   Frame frame = Frame(0);
   Nanoseconds committed_at{};
   bool is_shown = false;  ///< committed and not hidden since

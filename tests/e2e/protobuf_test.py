@@ -18,7 +18,7 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from harness import TEXT, Page, free_port, text_page, wait_until
+from harness import OPENMETRICS, TEXT, Page, free_port, parse_openmetrics_strictly, text_page, wait_until
 from jobs import RECORDED, Folder
 
 PROTOBUF = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
@@ -145,6 +145,15 @@ class ProtobufTest(unittest.TestCase):
         for name, labels in self.page:
             if name.startswith("ml_step_duration"):
                 self.assertEqual(samples[key_of(name, dict(labels))], self.page[name, labels])
+
+    def test_openmetrics_has_the_traces_on_the_lines_of_their_buckets(self):
+        page = parse_openmetrics_strictly(self.daemon.fetch("/metrics", {"Accept": OPENMETRICS}).text)
+        found = {sample.exemplar.labels["trace_id"]: (sample.name, sample.exemplar.value, float(sample.labels["le"]))
+                 for family in page for sample in family.samples if sample.exemplar}
+        self.assertEqual({trace: value for trace, (_, value, _) in found.items()}, TRACED)
+        for name, value, bound in found.values():
+            self.assertEqual(name, HISTOGRAMS[0] + "_bucket")
+            self.assertTrue(value <= bound < 2 * value, (value, bound))
 
     def test_a_real_prometheus_stores_it(self):
         Relay.port = self.daemon.port

@@ -51,9 +51,10 @@ def wrong_configuration() -> None:
         with tarfile.open(f"{folder}/bundle.tar.gz") as archive:
             log, = (archive.extractfile(member).read().decode() for member in archive if member.name.endswith("log/daemon.log"))
     wrong = [line for line in log.splitlines() if "gpumeter.yaml:1: web.config_file: " in line]
-    check("a bundle has the lines of the journal", (len(wrong), wrong[0].split()[1].startswith("gpumeter["), os.uname().nodename in log), (1, True, False))
+    # The socket starts the service again for the bundle's own questions, up to its limit.
+    check("a bundle has the lines of the journal", (wrong != [] and wrong[0].split()[1].startswith("gpumeter["), os.uname().nodename in log), (True, False))
     configure(simulated(devices=2))
-    run("systemctl", "reset-failed", "gpumeter")
+    run("systemctl", "reset-failed", "gpumeter", "gpumeter.socket")
 
 
 class Scrapes:

@@ -264,7 +264,7 @@ class Service {
       : program_(program),
         line_(line),
         config_(std::move(config)),
-        log_(clock_, config_.of<Logging>(), is_journal() ? systemd::send_to_journal : nullptr) {}
+        log_(kClock, config_.of<Logging>(), is_journal() ? systemd::send_to_journal : nullptr) {}
 
   int run(Signals& signals) {
     log_.info("starting", {{"program", program_.name}, {"version", build::kVersion}});
@@ -292,12 +292,12 @@ class Service {
 
   /// Returns the exit status if there is no worker then.
   int open() {
-    auto worker = std::make_shared<Worker>(clock_);
+    auto worker = std::make_shared<Worker>(kClock);
     const auto wake = [weak = std::weak_ptr<Worker>(worker)] {
       if (const auto alive = weak.lock()) alive->wake();
     };
     const auto opened = std::make_shared<Opened>(
-        program_.part, config_, line_.value("--pages", "/run/gpumeter/pages"), clock_, log_, wake);
+        program_.part, config_, line_.value("--pages", "/run/gpumeter/pages"), kClock, log_, wake);
     if (!opened->is_enabled()) {
       log_.info("the configuration does not enable it", {{"program", program_.name}});
       return 0;
@@ -315,7 +315,7 @@ class Service {
 
   void close() {
     if (worker_ == nullptr) return;
-    if (!worker_->stop(clock_.monotonic() + kStop)) left_behind_ = true;
+    if (!worker_->stop(kClock.monotonic() + kStop)) left_behind_ = true;
     worker_ = nullptr;
     opened_->remove_page();
     opened_ = nullptr;
@@ -323,7 +323,7 @@ class Service {
 
   /// A bad file changes nothing.
   int reload() {
-    systemd::notify_reloading(std::chrono::duration_cast<std::chrono::microseconds>(clock_.monotonic()));
+    systemd::notify_reloading(std::chrono::duration_cast<std::chrono::microseconds>(kClock.monotonic()));
     config::Loaded loaded = load(program_, line_);
     int code = 0;
     for (const options::Problem& problem : loaded.problems) {
@@ -343,7 +343,7 @@ class Service {
 
   const Program& program_;
   const CommandLine& line_;
-  static inline const SystemClock clock_;  ///< a call that is left behind reads it even after main()
+  static inline const SystemClock kClock;  ///< a call that is left behind reads it even after main()
   config::Config config_;
   Log log_;
   std::shared_ptr<Worker> worker_;  ///< null: the configuration does not enable the part

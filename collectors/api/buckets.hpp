@@ -43,11 +43,6 @@ struct Exemplar {
   std::string span_id;  ///< empty: unknown
 };
 
-/// The later one; null: none.
-inline const Exemplar* later(const Exemplar* a, const Exemplar* b) noexcept {
-  return a == nullptr || (b != nullptr && b->time > a->time) ? b : a;
-}
-
 /// The buckets of a histogram, or the quantiles of a summary, in the order in which its source adds them:
 /// before its sum and its count. A source that adds a fine_bucket has no negative values in the histogram,
 /// and all bounds of kSchema from the first to the last.

@@ -79,12 +79,6 @@ void fields(Fields& f, Count& count) {
   f(count.last, count.at).amounts(count.joules);
 }
 
-/// The time at which a count began is the last field of its line.
-void restore_since(RecordReader& in, double& since) {
-  since = 0;
-  if (in.has_field()) in.amounts(since);
-}
-
 /// One file of one sensor.
 struct Meter {
   Origin origin;
@@ -460,13 +454,13 @@ Result<Done> Power::resume(std::string_view section, bool is_of_this_boot) {
     if (in.kind() == kMeter) {
       Count& count = earlier[in.take<std::string>()];
       in(count);
-      restore_since(in, count.since);
+      if (in.has_field()) in.amounts(count.since);
       if (!is_of_this_boot) count.last.reset();
     } else {
       in.check(in.kind() == kWorkload);
-      const auto id = in.take<workloads::WorkloadId>();
-      in.amounts(shares[id].joules);
-      restore_since(in, shares[id].since);
+      Share& share = shares[in.take<workloads::WorkloadId>()];
+      in.amounts(share.joules);
+      if (in.has_field()) in.amounts(share.since);
     }
   }
   if (in.failed()) return Error("the energy of the machine, line " + std::to_string(in.line()));

@@ -90,9 +90,9 @@ GPUs has 17 kB, so that 16 MiB hold the exports of half a day.
 - **Series**: those of the standard page; `detail`, `include` and `exclude` choose others, as those of `metrics` do for the page.
 - **Sums** are cumulative. Their start is the time at which they were 0; it is left out of the counters of a driver, whose start is
   unknown.
-- **Histograms** of jobs are exponential with scale 3, exactly as they are counted; one with a value above its last bound
-  has bounds, as have those of model servers and pages, because no exponential bucket holds what theirs do.
-  Families of pages without a type are gauges. They carry the [exemplars](scrape.md#exemplars) of jobs.
+- **Histograms** of jobs are exponential with scale 3, exactly as they are counted, and have
+  [exemplars](scrape.md#exemplars) of jobs that name their traces. A histogram with a value above its last bound has bounds, as have those of model servers and pages, because no exponential bucket holds what theirs do.
+  Families of pages without a type are gauges.
 - **Requests** are compressed and hold about 1 MiB at most before compression. What a receiver does not take waits in memory, at most
   16 MiB; then the oldest requests are dropped. Status 429, 502, 503 and 504, a timeout and a lost connection are tried again: after
   `Retry-After`, otherwise after 1 s, doubled up to 2 min, with jitter. Other errors drop the request; points that a receiver

@@ -110,7 +110,6 @@ void Source::clear() {
 
 void Source::commit(Nanoseconds now) {
   store().commit(*stored_, *this, now);
-  exemplars_.clear();
   if (!has_changes()) return;
   std::vector<Change>().swap(changes_);  // a device has hundreds of changes at its start and none afterwards
   has_drops_ = is_cleared_ = false;
@@ -270,10 +269,13 @@ void Store::walk_in_slices(const std::function<void(const Family&)>& visit) cons
   }
 }
 
-void Store::commit(StoredSource& source, const Source& with, Nanoseconds now) {
+void Store::commit(StoredSource& source, Source& with, Nanoseconds now) {
   const MutexLock lock(mutex_);
   if (with.has_changes()) apply(source, with);
-  for (const auto& [slot, exemplar] : with.exemplars_) source.exemplars.insert_or_assign(slot, exemplar);
+  while (!with.exemplars_.empty()) {  // their nodes move: nothing is allocated under the mutex
+    auto added = source.exemplars.insert(with.exemplars_.extract(with.exemplars_.begin()));
+    if (!added.inserted) added.position->second = std::move(added.node.mapped());
+  }
   source.frame.copy_from(with.frame_);
   source.committed_at = now;
   source.is_shown = true;

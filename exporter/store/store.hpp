@@ -277,7 +277,7 @@ class Store {
     std::size_t holders = 1;  ///< calls of declare() without their release()
   };
 
-  void commit(StoredSource& source, const Source& with, Nanoseconds now);
+  void commit(StoredSource& source, Source& with, Nanoseconds now);
   void hide(StoredSource& source) noexcept;
   void detach(StoredSource& source) noexcept;
 

@@ -111,7 +111,8 @@ class ClassicExemplars {
  public:
   /// Each bucket in turn. Returns that of a classic one, or null.
   const Exemplar* next(const Series& bucket) noexcept {
-    last_ = later(last_, bucket.exemplar());
+    const Exemplar* const own = bucket.exemplar();
+    if (own != nullptr && (last_ == nullptr || own->time > last_->time)) last_ = own;
     return bucket.part() == SeriesPart::fine_bucket ? nullptr : std::exchange(last_, nullptr);
   }
 

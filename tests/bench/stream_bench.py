@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""50 readers of the stream, half of them stalled, beside 50 pages that poll and beside nobody: what they get, the daemon's processor time and
-memory, and a scrape meanwhile. 8 simulated GPUs, which a browser shows as one page.
+"""Compares 50 readers of the stream, half of them stalled, with 50 pages that poll and with no client: the bytes that each gets, the daemon's
+processor time and memory, and the time of a scrape meanwhile. The daemon has 8 simulated GPUs.
 
 usage: stream_bench.py BUILD_FOLDER
 """
@@ -95,5 +95,5 @@ def measured(daemon: Daemon, what: str, path: str = "", stalled: int = 0) -> lis
 
 if __name__ == "__main__":
     with Daemon("--simulate=8") as daemon:
-        table("readers of the stream", [*measured(daemon, "nobody"), *measured(daemon, f"{CLIENTS} pages that poll", "/api/v1/live"),
-                                        *measured(daemon, f"{CLIENTS} streams, half stalled", "/api/v1/stream", CLIENTS // 2), *measured(daemon, "nobody again")])
+        table("readers of the stream", [*measured(daemon, "no client"), *measured(daemon, f"{CLIENTS} pages that poll", "/api/v1/live"),
+                                        *measured(daemon, f"{CLIENTS} streams, half stalled", "/api/v1/stream", CLIENTS // 2), *measured(daemon, "no client again")])

@@ -133,7 +133,7 @@ class Machine(unittest.TestCase):
         self.assertEqual(self.of["host_top"][1], 0, self.of["host_top"])
         self.assertEqual(self.of["host_record"][1], 0, self.of["host_record"])
         self.assertGreaterEqual(int(self.of["recorded"][0]), 6)
-        self.assertEqual(self.of["nobody"][1], 3, self.of["nobody"])
+        self.assertEqual(self.of["refused"][1], 3, self.of["refused"])
 
     def test_the_host_reads_the_machine(self) -> None:
         for path, expected, least in (("/metrics", '\ngpu_up{gpu="1"', 20_000), ("/", "</html>", 1000)):

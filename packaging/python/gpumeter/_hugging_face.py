@@ -10,7 +10,7 @@ from ._run import Run
 from ._wire import Number
 
 _PREFIX = "eval_"
-# Accelerate's loaders have a property of that name, which tells isinstance() the class of the loader that they wrap.
+# Accelerate's loaders define a property `__class__` for isinstance(), so that assigning to it raises.
 _CLASS = object.__dict__["__class__"]
 _TOTALS = ("total_flos", "num_input_tokens_seen", "num_tokens")  # totals; count() reports their growth
 

@@ -177,6 +177,13 @@ class BundleTest(unittest.TestCase):
             self.assertIn(f"missing: {missing}", said)
         self.assertEqual(sorted(each.name for each in unpacked.iterdir()), ["configuration.txt", "contents.txt", "pages", "versions.txt"])
 
+    def test_an_address_that_is_wrong_names_neither_the_host_nor_the_user(self):
+        (self.folder / "sys").mkdir()
+        unpacked, said = bundle(self.folder, f"--path.sysfs={self.folder}/sys", "--no-collector.nvidia", "--url=ftp://someone:passw0rd99@node-78.example.org",
+                                f"--log={self.folder}/none.log", f"--path.state={self.folder}")
+        self.assertRegex(said, r'missing: pages of the daemon: "ftp://REDACTED@host\d": the scheme must be http or https\n')
+        self.assert_names_none_of(unpacked, {"someone", "passw0rd99", "node-78"})
+
     def test_a_call_that_hangs_costs_its_gpu_alone(self):
         with Machine("include: h100_8.yaml\nchange:\n  3: {hang: {function: nvmlDeviceGetFBCStats}}\n", TIME) as machine:
             unpacked, said = bundle(self.folder, *machine.arguments, f"--path.state={self.folder}", env=machine.env)

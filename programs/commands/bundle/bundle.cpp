@@ -283,26 +283,6 @@ void add_own_page(config::Config config, const Clock& clock, Bundle& bundle) {
   bundle.add({"pages/once.prom", page->second});
 }
 
-void add_daemon_pages(const BundleOptions& options, const config::Config& config, Bundle& bundle) {
-  Result<client::Address> address = options.daemon.address(config);
-  if (!address) return bundle.missing.push_back("pages of the daemon: " + address.error().message());
-  client::HttpClient client(*std::move(address), {kDaemonPatience, kDaemonPatience, kMostPageBytes},
-                            "gpumeter-commands");
-  for (const auto& [path, name] : {std::pair("/metrics?detail=full", "pages/daemon.prom"),
-                                   std::pair("/api/v1/health", "pages/health.json")}) {
-    const Result<client::HttpClient::Answer> answer = client.get(path);
-    if (answer && answer->status == 200) {
-      bundle.redaction.add_labels_of(answer->body);
-      bundle.add({name, answer->body});
-    } else {
-      bundle.missing.push_back(
-          std::string(name) + ": " +
-          (answer ? "status " + std::to_string(answer->status) : answer.error().message()));
-    }
-    if (client.was_refused()) return;
-  }
-}
-
 /// Adds the hosts and the logins of URLs, and the values of `{NAME: VALUE, ...}` if these are secrets.
 void add_secrets_of(std::string_view shown, bool is_secret, Redaction& redaction) {
   std::string_view urls = shown;
@@ -320,6 +300,30 @@ void add_secrets_of(std::string_view shown, bool is_secret, Redaction& redaction
     take_until(pair, ':');
     const std::string_view value = pair.substr(pair.find_last_of(' ') + 1);
     redaction.add_secret(value.substr(0, value.find_first_of("\"}")));
+  }
+}
+
+void add_daemon_pages(const BundleOptions& options, const config::Config& config, Bundle& bundle) {
+  const std::string& url = options.daemon.url;
+  const bool has_host = !url.starts_with("unix:") && !url.starts_with("vsock:");
+  if (has_host)
+    add_secrets_of(url.find("://") == std::string::npos ? "://" + url : url, false, bundle.redaction);
+  Result<client::Address> address = options.daemon.address(config);
+  if (!address) return bundle.missing.push_back("pages of the daemon: " + address.error().message());
+  client::HttpClient client(*std::move(address), {kDaemonPatience, kDaemonPatience, kMostPageBytes},
+                            "gpumeter-commands");
+  for (const auto& [path, name] : {std::pair("/metrics?detail=full", "pages/daemon.prom"),
+                                   std::pair("/api/v1/health", "pages/health.json")}) {
+    const Result<client::HttpClient::Answer> answer = client.get(path);
+    if (answer && answer->status == 200) {
+      bundle.redaction.add_labels_of(answer->body);
+      bundle.add({name, answer->body});
+    } else {
+      bundle.missing.push_back(
+          std::string(name) + ": " +
+          (answer ? "status " + std::to_string(answer->status) : answer.error().message()));
+    }
+    if (client.was_refused()) return;
   }
 }
 
